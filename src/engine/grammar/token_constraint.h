@@ -1,5 +1,5 @@
-// TokenConstraint: what a grammar looks like to the step loop. One per sequence; a pure state
-// machine over tokens, independent of how the grammar was written.
+// TokenConstraint: what a grammar says about the next token of one sequence. The step loop asks for
+// a mask before sampling, reports what was sampled, and takes tokens back when a draft is rejected.
 #pragma once
 
 #include <cstdint>
@@ -11,26 +11,34 @@
 
 namespace tandem::grammar {
 
+// One per sequence; a pure state machine over tokens. Not thread-safe by itself; different
+// constraints of one grammar may be used from different threads.
 class TokenConstraint {
  public:
   virtual ~TokenConstraint() = default;
 
-  // Sets bit t of mask [ceil(vocab_size / 32)] iff token t may come next. Returns false, with the
-  // mask untouched, if every token may come next.
+  // How many accepted tokens rollback() can always take back.
+  static constexpr int kMaxRollback = 512;
+
+  // Sets bit t % 32 of word t / 32 iff token t may come next and clears all others; `mask` has
+  // ceil(vocab / 32) words. Returns false if every token is allowed (mask untouched).
+  // At least one bit is always set.
   virtual bool fill_mask(std::span<std::uint32_t> mask) = 0;
 
-  // Takes one token. Returns false, with the state unchanged, if the token is not allowed.
+  // Moves over one token. False: the grammar does not allow it, and the state is unchanged.
   virtual bool accept(TokenId token) = 0;
 
-  // Undoes the last n_tokens accepted tokens. REQUIRES: so many were accepted.
+  // Undoes the last n accepted tokens. REQUIRES: 0 <= n <= tokens accepted, n <= kMaxRollback.
   virtual void rollback(int n_tokens) = 0;
 
-  // The tokens, at most max_tokens, that are the only way on from here (jump-forward).
-  virtual std::vector<TokenId> forced_tokens(int max_tokens) const = 0;
+  // The tokens that must come next because the text allows no other, at most `max` of them:
+  // accepting them is the same as sampling them. Empty if there is a choice.
+  virtual std::vector<TokenId> forced_tokens(int max) const = 0;
 
-  // True when the text is complete and only the end-of-sequence token may follow.
+  // True once the text is complete and only an end-of-sequence token may follow (or has followed).
   virtual bool is_finished() const = 0;
 
+  // An independent copy in the same state.
   virtual std::unique_ptr<TokenConstraint> clone() const = 0;
 };
 
