@@ -12,7 +12,7 @@ add_library(tandem_options INTERFACE)
 target_include_directories(tandem_options INTERFACE "${CMAKE_SOURCE_DIR}/src")
 target_compile_options(tandem_options INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor -Woverloaded-virtual -Wold-style-cast
-  -Wundef -Werror -fno-fast-math -ffp-contract=off)
+  -Wundef -Wno-missing-field-initializers -Werror -fno-fast-math -ffp-contract=off)
 target_compile_definitions(tandem_options INTERFACE
   $<$<NOT:$<CONFIG:Release>>:_GLIBCXX_ASSERTIONS>)
 if(TANDEM_MOLD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
