@@ -1,0 +1,115 @@
+#include "operations/verify/gate.h"
+
+#include <chrono>
+#include <ctime>
+
+namespace tandem::verify {
+namespace {
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts = {};
+  gmtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+// The model to ask for: the named one, or the first that the server lists.
+Status choose_model(ApiClient& client, const VerifyOptions& options) {
+  client.set_model(options.model);
+  if (!options.model.empty()) {
+    return ok_status();
+  }
+  TANDEM_ASSIGN(const ApiReply reply, client.get("/v1/models"));
+  const json::Value* data = json::find(reply.json, "data");
+  if (data == nullptr || !data->is_array() || data->get_array().empty()) {
+    return failed_precondition("GET /v1/models names no model; give one with --model. Got: {}",
+                               reply.brief());
+  }
+  TANDEM_ASSIGN(std::string id,
+                json::get_string(data->get_array().front().as_object(), "id", "data[0]."));
+  client.set_model(std::move(id));
+  return ok_status();
+}
+
+GateResult run_gate(const Gate& gate, ApiClient& client, const VerifyOptions& options) {
+  GateResult result;
+  result.name = gate.name;
+  result.title = gate.title;
+  result.required = gate.required;
+  GateContext context(client, options, result);
+  const auto start = std::chrono::steady_clock::now();
+  const Status status = gate.run(context);
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (!status.ok()) {
+    result.state = GateState::kFailed;
+    result.reason = status.to_string();
+  } else if (result.failed_assertions() > 0) {
+    result.state = GateState::kFailed;
+  } else if (result.assertions.empty() && !context.skipped()) {
+    result.state = GateState::kFailed;
+    result.reason = "the gate asserted nothing";
+  }
+  return result;
+}
+
+}  // namespace
+
+bool GateContext::check(bool ok, std::string_view name, std::string_view expected,
+                        std::string_view got) {
+  Assertion assertion;
+  assertion.name = std::string(name);
+  assertion.ok = ok;
+  if (!ok) {
+    assertion.request = client_.last_request();
+    assertion.expected = std::string(expected);
+    assertion.got = shorten(got, 2'000);
+  }
+  result_.assertions.push_back(std::move(assertion));
+  return ok;
+}
+
+bool GateContext::check_equal(std::string_view name, std::string_view expected,
+                              std::string_view got) {
+  return check(expected == got, name, expected, got);
+}
+
+void GateContext::value(std::string_view name, json::Value figure) {
+  result_.values[name] = std::move(figure);
+}
+
+void GateContext::skip(std::string reason) {
+  result_.state = GateState::kSkipped;
+  result_.reason = std::move(reason);
+}
+
+Report run_gates(const std::vector<Gate>& gates, const VerifyOptions& options,
+                 const Progress& progress, const std::atomic<bool>& stop) {
+  Report report;
+  report.started_at = utc_now();
+  report.url = fmt::format("{}://{}:{}{}", options.url.scheme, options.url.host, options.url.port,
+                           options.url.prefix);
+  ApiClient client(options.url, options.api_key, options.timeout_ms);
+  const Status reachable = choose_model(client, options);
+  report.model = client.model();
+  for (const Gate& gate : gates) {
+    if (gate.name.compare(0, options.only.size(), options.only) != 0) {
+      continue;
+    }
+    progress.started(gate);
+    GateResult result;
+    if (stop.load()) {
+      result = {gate.name, gate.title, gate.required, GateState::kSkipped, "interrupted"};
+    } else if (!reachable.ok()) {
+      result = {gate.name, gate.title, gate.required, GateState::kFailed, reachable.to_string()};
+    } else {
+      result = run_gate(gate, client, options);
+    }
+    progress.finished(result);
+    report.gates.push_back(std::move(result));
+  }
+  return report;
+}
+
+}  // namespace tandem::verify
