@@ -41,7 +41,8 @@ struct ToolCall {
   std::string id;
   std::string name;
   // A JSON object, or a string with the text of one (both render alike, model.md T39). A string
-  // that is no JSON object becomes a single parameter named "arguments".
+  // that is no JSON object becomes a single parameter named "arguments", as in the official
+  // encoder; null means no parameters.
   json::Value arguments;
 };
 
