@@ -23,6 +23,9 @@ if(TANDEM_SANITIZE)
     -fsanitize=${TANDEM_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(tandem_options INTERFACE -fsanitize=${TANDEM_SANITIZE})
 endif()
+if(TANDEM_FUZZ)  # coverage counters in every library, or libFuzzer is blind
+  target_compile_options(tandem_options INTERFACE -fsanitize=fuzzer-no-link)
+endif()
 
 # tandem_library(NAME SRCS a.cc ... DEPS other ...): one static library per folder under src/.
 function(tandem_library name)
