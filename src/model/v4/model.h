@@ -20,14 +20,13 @@
 #include "foundation/base/status.h"
 #include "model/cache/cache_layout.h"
 #include "model/cache/kv_cache.h"
+#include "model/v4/config.h"
 
 namespace tandem::checkpoint {
 class WeightStore;
 }
 
 namespace tandem::v4 {
-
-struct ModelConfig;
 
 // What one forward pass runs. Plain data; the same on every rank.
 struct StepInput {
@@ -59,12 +58,6 @@ struct ModelLimits {
 
 // Tokens per page of compressed rows.
 constexpr std::int32_t kPageTokens = cache::kPageTokens;
-
-enum class DraftKind {
-  kNone,
-  kMtp,     // preview checkpoint: one block, drafts chain; model.md 2.14
-  kDspark,  // 0731 and -DSpark: up to 5 drafts in one pass; model.md 2.15
-};
 
 // One sequence's part of draft(): rows of the last forward() that are now part of the sequence.
 struct DraftSequence {
