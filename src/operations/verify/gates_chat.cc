@@ -66,7 +66,7 @@ void check_call(GateContext& context, const std::string& name, const std::string
   context.check_equal(name + ".name", "get_weather", tool);
   const auto parsed = json::parse(arguments);
   if (context.check(parsed.ok(), name + ".arguments_parse", "JSON", arguments)) {
-    const json::Object tool_schema = weather_tool();
+    const json::Value tool_schema(weather_tool());
     const json::Value* schema = at(tool_schema, "function.parameters");
     const std::string breach = schema_breach(*schema, *parsed);
     context.check(breach.empty(), name + ".arguments_valid", "an instance of the schema",

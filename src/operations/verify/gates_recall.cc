@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "foundation/base/random.h"
 #include "operations/verify/chat_request.h"
 #include "operations/verify/filler.h"
@@ -12,7 +14,9 @@ constexpr const char* kPath = "/v1/chat/completions";
 // A needle at a depth (0 = start, 1 = end) of a haystack that really has the stated length.
 Result<std::string> haystack(GateContext& context, std::int64_t tokens, double depth,
                              const std::string& needle) {
-  TANDEM_ASSIGN(std::string filler, filler_of_tokens(context.client(), tokens - 60, run_nonce()));
+  TANDEM_ASSIGN(std::string filler,
+                filler_of_tokens(context.client(), tokens - std::min<std::int64_t>(60, tokens / 25),
+                                 run_nonce()));
   std::size_t place =
       filler.find(". ", static_cast<std::size_t>(depth * static_cast<double>(filler.size() - 2)));
   place = place == std::string::npos ? filler.size() : place + 2;

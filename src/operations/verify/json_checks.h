@@ -11,6 +11,7 @@ namespace tandem::verify {
 
 // The value at a path like "choices.0.message.content"; nullptr if a step is missing.
 const json::Value* at(const json::Value& value, std::string_view path);
+const json::Value* at(json::Value&& value, std::string_view path) = delete;  // would dangle
 
 // The text at a path, or "" if there is none.
 std::string text_at(const json::Value& value, std::string_view path);

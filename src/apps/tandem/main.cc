@@ -1,0 +1,15 @@
+// tandem: one binary, one verb per task. This file only lists the verbs.
+#include <CLI/CLI.hpp>
+
+#include "apps/tandem/chat_verb.h"
+#include "apps/tandem/verify_verb.h"
+
+int main(int argc, char** argv) {
+  CLI::App app{"Tandem serves DeepSeek-V4-Flash on two machines, on one, or on a plain CPU."};
+  app.require_subcommand(1);
+  int exit_code = 0;
+  tandem::apps::add_chat_verb(app, exit_code);
+  tandem::apps::add_verify_verb(app, exit_code);
+  CLI11_PARSE(app, argc, argv);
+  return exit_code;
+}
