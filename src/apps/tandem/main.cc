@@ -1,6 +1,7 @@
 // tandem: one binary, one verb per task. This file only lists the verbs.
 #include <CLI/CLI.hpp>
 
+#include "apps/tandem/bench_verb.h"
 #include "apps/tandem/chat_verb.h"
 #include "apps/tandem/verify_verb.h"
 
@@ -10,6 +11,7 @@ int main(int argc, char** argv) {
   int exit_code = 0;
   tandem::apps::add_chat_verb(app, exit_code);
   tandem::apps::add_verify_verb(app, exit_code);
+  tandem::apps::add_bench_verb(app, exit_code);
   CLI11_PARSE(app, argc, argv);
   return exit_code;
 }
