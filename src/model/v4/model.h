@@ -118,7 +118,8 @@ class V4Model {
   virtual const ModelConfig& config() const = 0;
   virtual const ModelLimits& limits() const = 0;
   virtual DraftKind draft_kind() const = 0;
-  // Most drafts per sequence and step: 0, draft_slack - 1 at most for MTP, 5 for DSpark.
+  // Most drafts per sequence and step: 0 without a drafter, else draft_slack, for DSpark also
+  // dspark_block_size.
   virtual std::int32_t max_drafts() const = 0;
 
   // Pages are assigned and snapshots are taken here.

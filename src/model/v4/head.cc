@@ -1,0 +1,85 @@
+// Embedding, final collapse and the vocabulary matrix. SOURCE: model.md 2.1, 2.12, 2.16.
+#include <algorithm>
+#include <cstring>
+
+#include "model/v4/model_state.h"
+
+namespace tandem::v4 {
+namespace {
+
+// [tp_size, n_rows, local] -> [n_rows, tp_size * local].
+void interleave_parts(const float* gathered, std::int64_t n_rows, std::int64_t local, int tp_size,
+                      float* out) {
+  for (std::int64_t row = 0; row < n_rows; ++row) {
+    for (int rank = 0; rank < tp_size; ++rank) {
+      std::memcpy(out + (row * tp_size + rank) * local, gathered + (rank * n_rows + row) * local,
+                  static_cast<std::size_t>(local) * sizeof(float));
+    }
+  }
+}
+
+}  // namespace
+
+void embed_tokens(const ModelState& state, const Pass& pass, const tensor::WeightMatrix& table,
+                  std::int32_t hc_mult, float* streams) {
+  kernels::EmbedArgs args;
+  args.rows = pass.rows;
+  args.table = static_cast<const std::uint16_t*>(table.data);
+  args.hidden = static_cast<std::int32_t>(table.cols);
+  args.hc_mult = hc_mult;
+  args.streams = streams;
+  state.parts.kernels->embed(args);
+}
+
+void vocab_linear(const ModelState& state, std::int64_t n_rows, const float* x,
+                  const tensor::WeightMatrix& w, float* out) {
+  const Dims& d = state.dims;
+  if (d.tp_size == 1) {
+    linear(*state.parts.kernels, n_rows, x, w, kernels::LinearKind::kF32, out);
+    return;
+  }
+  auto* local = state.work.local_logits.as<float>();
+  auto* gathered = state.work.gathered.as<float>();
+  const auto n_local = static_cast<std::size_t>(n_rows * d.vocab_local);
+  linear(*state.parts.kernels, n_rows, x, w, kernels::LinearKind::kF32, local);
+  state.parts.communicator->all_gather({local, n_local},
+                                       {gathered, n_local * static_cast<std::size_t>(d.tp_size)});
+  interleave_parts(gathered, n_rows, d.vocab_local, d.tp_size, out);
+}
+
+void run_head(const ModelState& state, const HeadWeights& head, const float* streams,
+              std::span<const std::int32_t> rows, float* collapsed, float* logits) {
+  const Dims& d = state.dims;
+  auto* chosen = state.work.chosen.as<std::int32_t>();
+  std::copy(rows.begin(), rows.end(), chosen);
+  kernels::HcHeadArgs args;
+  args.n_rows = static_cast<std::int32_t>(rows.size());
+  args.hidden = d.hidden;
+  args.hc_mult = d.hc_mult;
+  args.norm_eps = d.norm_eps;
+  args.hc_eps = d.hc_eps;
+  args.streams = streams;
+  args.rows = chosen;
+  args.fn = head.hc_head.fn;
+  args.base = head.hc_head.base;
+  args.scale = head.hc_head.scale;
+  args.norm = head.norm;
+  args.collapsed = collapsed;
+  args.out = state.work.head_in.as<float>();
+  state.parts.kernels->hc_head(args);
+  vocab_linear(state, args.n_rows, args.out, state.weights.head, logits);
+}
+
+void hidden_norm(const ModelState& state, std::int64_t n_rows, const float* x,
+                 const std::uint16_t* weight, float* out) {
+  kernels::RmsNormArgs args;
+  args.n_rows = n_rows;
+  args.dim = state.dims.hidden;
+  args.eps = state.dims.norm_eps;
+  args.x = x;
+  args.weight = weight;
+  args.out = out;
+  state.parts.kernels->rms_norm(args);
+}
+
+}  // namespace tandem::v4
