@@ -3,6 +3,7 @@
 
 #include "apps/tandem/bench_verb.h"
 #include "apps/tandem/chat_verb.h"
+#include "apps/tandem/eval_verb.h"
 #include "apps/tandem/verify_verb.h"
 
 int main(int argc, char** argv) {
@@ -12,6 +13,7 @@ int main(int argc, char** argv) {
   tandem::apps::add_chat_verb(app, exit_code);
   tandem::apps::add_verify_verb(app, exit_code);
   tandem::apps::add_bench_verb(app, exit_code);
+  tandem::apps::add_eval_verb(app, exit_code);
   CLI11_PARSE(app, argc, argv);
   return exit_code;
 }

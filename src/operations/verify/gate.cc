@@ -3,6 +3,8 @@
 #include <chrono>
 #include <ctime>
 
+#include "operations/verify/choose_model.h"
+
 namespace tandem::verify {
 namespace {
 
@@ -13,24 +15,6 @@ std::string utc_now() {
   char text[32];
   std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts);
   return text;
-}
-
-// The model to ask for: the named one, or the first that the server lists.
-Status choose_model(ApiClient& client, const VerifyOptions& options) {
-  client.set_model(options.model);
-  if (!options.model.empty()) {
-    return ok_status();
-  }
-  TANDEM_ASSIGN(const ApiReply reply, client.get("/v1/models"));
-  const json::Value* data = json::find(reply.json, "data");
-  if (data == nullptr || !data->is_array() || data->get_array().empty()) {
-    return failed_precondition("GET /v1/models names no model; give one with --model. Got: {}",
-                               reply.brief());
-  }
-  TANDEM_ASSIGN(std::string id,
-                json::get_string(data->get_array().front().as_object(), "id", "data[0]."));
-  client.set_model(std::move(id));
-  return ok_status();
 }
 
 GateResult run_gate(const Gate& gate, ApiClient& client, const VerifyOptions& options) {
@@ -91,7 +75,7 @@ Report run_gates(const std::vector<Gate>& gates, const VerifyOptions& options,
   report.url = fmt::format("{}://{}:{}{}", options.url.scheme, options.url.host, options.url.port,
                            options.url.prefix);
   ApiClient client(options.url, options.api_key, options.timeout_ms);
-  const Status reachable = choose_model(client, options);
+  const Status reachable = choose_model(client, options.model);
   report.model = client.model();
   for (const Gate& gate : gates) {
     if (gate.name.compare(0, options.only.size(), options.only) != 0) {
