@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "compute/tensor/dtype.h"
@@ -37,6 +38,7 @@ struct CheckpointFiles {
   std::vector<ShardFile> shards;
   std::vector<TensorLocation> tensors;                   // by shard, then by offset
   std::unordered_map<std::string, std::size_t> by_name;  // index into tensors
+  std::unordered_set<std::string> unreadable;  // names that the index puts into unreadable shards
 
   const TensorLocation* find(const std::string& name) const;
 };
