@@ -4,30 +4,32 @@
 #include <cmath>
 #include <limits>
 
+#include "foundation/base/check.h"
+
 namespace tandem::cpu {
 namespace {
 
-// The best expert that is not among the first n of `chosen`; ties go to the lowest id. A NaN score
-// counts as the lowest, so broken logits still give valid ids.
-std::int32_t best_remaining(const kernels::RouteArgs& args, const float* logits,
-                            const std::int32_t* chosen, std::int64_t n) {
-  std::int32_t best = -1;
-  double best_score = 0;
+// Score for selection of every expert. NaN becomes the lowest score, so broken logits still choose
+// valid ids.
+void selection_scores(const kernels::RouteArgs& args, const float* logits, double* scores) {
   for (std::int32_t e = 0; e < args.n_experts; ++e) {
-    if (std::find(chosen, chosen + n, e) != chosen + n) {
-      continue;
-    }
-    double score = sqrt_softplus(static_cast<double>(logits[e])) +
-                   (args.bias != nullptr ? static_cast<double>(args.bias[e]) : 0.0);
-    if (std::isnan(score)) {
-      score = -std::numeric_limits<double>::infinity();
-    }
-    if (best < 0 || score > best_score) {
-      best = e;
-      best_score = score;
-    }
+    const double score = sqrt_softplus(static_cast<double>(logits[e])) +
+                         (args.bias != nullptr ? static_cast<double>(args.bias[e]) : 0.0);
+    scores[e] = std::isnan(score) ? -std::numeric_limits<double>::max() : score;
   }
-  return best;
+}
+
+// Takes the best experts one after the other; max_element gives ties to the lowest id.
+void choose_best(const kernels::RouteArgs& args, const float* logits, std::int32_t* experts) {
+  constexpr std::int32_t kMaxExperts = 1024;
+  TANDEM_CHECK(args.n_experts <= kMaxExperts, "more experts than the router has room for");
+  double scores[kMaxExperts];
+  selection_scores(args, logits, scores);
+  for (std::int64_t k = 0; k < args.top_k; ++k) {
+    double* best = std::max_element(scores, scores + args.n_experts);
+    experts[k] = static_cast<std::int32_t>(best - scores);
+    *best = -std::numeric_limits<double>::infinity();
+  }
 }
 
 }  // namespace
@@ -39,10 +41,11 @@ double sqrt_softplus(double x) {
 void route_token(const kernels::RouteArgs& args, std::int64_t t) {
   const float* logits = args.logits + t * args.n_experts;
   std::int32_t* experts = args.experts + t * args.top_k;
-  for (std::int64_t k = 0; k < args.top_k; ++k) {
-    experts[k] = args.tid2eid != nullptr
-                     ? args.tid2eid[std::int64_t{args.rows.tokens[t]} * args.top_k + k]
-                     : best_remaining(args, logits, experts, k);
+  if (args.tid2eid != nullptr) {
+    const std::int32_t* row = args.tid2eid + std::int64_t{args.rows.tokens[t]} * args.top_k;
+    std::copy(row, row + args.top_k, experts);
+  } else {
+    choose_best(args, logits, experts);
   }
   // The bias chooses only; the weights are the scores without it (T30).
   double sum = 0;
