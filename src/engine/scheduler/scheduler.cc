@@ -354,11 +354,23 @@ void Scheduler::commit(const StepPlan& plan, std::span<const SegmentResult> resu
   pacer_.record(had_decode, had_prefill, step_us, now);
 }
 
+const Scheduler::Sequence* Scheduler::find_running(SequenceId id) const {
+  const auto found = std::find_if(running_.begin(), running_.end(), [id](const Sequence& sequence) {
+    return sequence.spec.id == id;
+  });
+  return found == running_.end() ? nullptr : &*found;
+}
+
+TokenId Scheduler::token_at(SequenceId id, Position position) const {
+  const Sequence* sequence = find_running(id);
+  TANDEM_CHECK(sequence != nullptr && position >= 0 && position < sequence->length(),
+               "only tokens of running sequences can be asked for");
+  return sequence->tokens[static_cast<std::size_t>(position)];
+}
+
 std::int32_t Scheduler::draft_room(SequenceId id, std::int32_t wanted) const {
-  const auto sequence =
-      std::find_if(running_.begin(), running_.end(),
-                   [id](const Sequence& running) { return running.spec.id == id; });
-  if (sequence == running_.end() || !sequence->decoding()) {
+  const Sequence* sequence = find_running(id);
+  if (sequence == nullptr || !sequence->decoding()) {
     return 0;
   }
   // n drafts give up to n + 1 tokens.

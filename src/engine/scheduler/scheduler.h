@@ -93,6 +93,9 @@ class Scheduler {
   // Most drafts that can be of use to the sequence in its next step, given room for `wanted`.
   std::int32_t draft_room(SequenceId id, std::int32_t wanted) const;
 
+  // REQUIRES: the sequence is running and has this position.
+  TokenId token_at(SequenceId id, Position position) const;
+
   SchedulerCounters counters() const;
 
  private:
@@ -121,7 +124,8 @@ class Scheduler {
   };
 
   std::int64_t pages_for(std::int64_t n_tokens) const;
-  Iterator find(std::list<Sequence>& sequences, SequenceId id);
+  static Iterator find(std::list<Sequence>& sequences, SequenceId id);
+  const Sequence* find_running(SequenceId id) const;
   bool runs_before(const Sequence& a, const Sequence& b) const;
   bool admitted_before(const Sequence& a, const Sequence& b, TimeUs now) const;
 
