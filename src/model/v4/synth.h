@@ -27,7 +27,8 @@ Status write_synthetic_model(const std::filesystem::path& folder, const SynthOpt
 
 // A byte-level tokenizer.json: one token per byte and all special tokens of model.md 5.2. A
 // vocabulary of the real size has them at their real ids, a smaller one packs them from id 259 on,
-// with one place holder. ERRORS: kInvalidArgument if they do not fit.
+// with one place holder; ids left over are filler words. ERRORS: kInvalidArgument if they do not
+// fit.
 Result<std::string> minimal_tokenizer_json(std::int32_t vocab_size);
 
 }  // namespace tandem::v4

@@ -78,15 +78,6 @@ std::string byte_character(int byte, int& next_other) {
   return {static_cast<char>(0xC0 | (code >> 6)), static_cast<char>(0x80 | (code & 0x3F))};
 }
 
-json::Object byte_vocabulary() {
-  json::Object vocabulary;
-  int next_other = 256;
-  for (int byte = 0; byte < 256; ++byte) {
-    vocabulary[byte_character(byte, next_other)] = kFirstByte + byte;
-  }
-  return vocabulary;
-}
-
 std::vector<std::pair<std::int32_t, std::string>> added_tokens(bool flash) {
   std::vector<std::pair<std::int32_t, std::string>> tokens = {
       {0, "<｜begin▁of▁sentence｜>"}, {1, "<｜end▁of▁sentence｜>"}, {2, "<｜▁pad▁｜>"}};
@@ -100,6 +91,35 @@ std::vector<std::pair<std::int32_t, std::string>> added_tokens(bool flash) {
     tokens.emplace_back(flash ? special.flash_id : packed++, std::string(special.content));
   }
   return tokens;
+}
+
+// A word that only this id has: a random model samples any id, and all of them should show as text.
+std::string filler_word(std::int32_t id) {
+  std::string word = "\u0120";  // a space
+  for (std::int32_t rest = id, i = 0; i < 4; ++i, rest /= 26) {
+    word += static_cast<char>('a' + rest % 26);
+  }
+  return word;
+}
+
+// One token per byte, then words for all ids that no special token takes.
+json::Object vocabulary(const std::vector<std::pair<std::int32_t, std::string>>& added,
+                        std::int32_t vocab_size) {
+  std::vector<bool> taken(static_cast<std::size_t>(vocab_size), false);
+  for (const auto& token : added) {
+    taken[static_cast<std::size_t>(token.first)] = true;
+  }
+  json::Object words;
+  int next_other = 256;
+  for (int byte = 0; byte < 256; ++byte) {
+    words[byte_character(byte, next_other)] = kFirstByte + byte;
+  }
+  for (std::int32_t id = kFirstByte + 256; id < vocab_size; ++id) {
+    if (!taken[static_cast<std::size_t>(id)]) {
+      words[filler_word(id)] = id;
+    }
+  }
+  return words;
 }
 
 json::Object split(std::string_view pattern) {
@@ -155,7 +175,7 @@ Result<std::string> minimal_tokenizer_json(std::int32_t vocab_size) {
                                {"fuse_unk", false},
                                {"byte_fallback", false},
                                {"ignore_merges", false},
-                               {"vocab", byte_vocabulary()},
+                               {"vocab", vocabulary(tokens, vocab_size)},
                                {"merges", json::Array{}}};
   return json::dump(root);
 }
