@@ -134,8 +134,8 @@ void pack_hidden(Context& context, const Plan& plan, std::int64_t inter, const f
   const std::int64_t n_routed = plan.groups.back().first_pair;
   const WeightMatrix& shared = plan.groups.back().w2;
   const WeightMatrix& routed = plan.groups.front().w2;
-  const std::int64_t width =
-      std::max(packed_cols(shared.format, shared.cols), packed_cols(routed.format, routed.cols));
+  const std::int64_t width = std::max(packed_stride(shared.format, shared.cols),
+                                      packed_stride(routed.format, routed.cols));
   float* packed = context.inputs.floats(n_pairs * width);
   context.input_rows.resize(static_cast<std::size_t>(n_pairs));
   context.for_each(n_pairs, 4 * inter, [&](std::int64_t i, int thread) {

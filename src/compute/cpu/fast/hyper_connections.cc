@@ -76,7 +76,7 @@ void hc_head(Context& context, const kernels::HcHeadArgs& args) {
   const int n = args.hc_mult;
   TANDEM_CHECK(n <= kMaxStreams, "more residual streams than this build has room for");
   const std::int64_t flat = std::int64_t{n} * args.hidden;
-  const std::int64_t width = packed_cols(tensor::WeightFormat::kF32, flat);
+  const std::int64_t width = packed_stride(tensor::WeightFormat::kF32, flat);
   float* packed = context.inputs.floats(args.n_rows * width);
   context.input_rows.resize(static_cast<std::size_t>(args.n_rows));
   for (std::int64_t r = 0; r < args.n_rows; ++r) {

@@ -16,7 +16,7 @@ void pack_inputs(Context& context, const float* x, std::int64_t stride, std::int
     }
     return;
   }
-  const std::int64_t width = packed_cols(format, cols);
+  const std::int64_t width = packed_stride(format, cols);
   float* packed = buffer.floats(n_rows * width);
   context.for_each(n_rows, 4 * cols, [&](std::int64_t r, int thread) {
     const float* row = x + r * stride;

@@ -18,7 +18,11 @@ HWY_BEFORE_NAMESPACE();
 namespace tandem::cpu {
 namespace HWY_NAMESPACE {
 
-constexpr int kRowsAtOnce = 4;  // weight rows of one pass: four chains hide the add latency
+// Weight rows of one pass: enough independent chains to hide the latency of an add, few enough for
+// the registers.
+constexpr int rows_at_once(int n_x) {
+  return n_x == 1 ? 4 : 2;
+}
 
 // Bytes of one weight row.
 template <WeightFormat kFormat>
@@ -36,10 +40,16 @@ constexpr std::int64_t bytes_of_row(std::int64_t cols) {
   return 0;
 }
 
+// Sums of kX rows of x with kW weight rows.
+template <int kX, int kW>
+struct Sums {
+  FloatVec at[kX][kW];
+};
+
 // One chunk of kW weight rows against kX rows of x.
 template <WeightFormat kFormat, int kX, int kW>
 HWY_INLINE void multiply_chunk(const Decoder<kFormat>* rows, const std::uint8_t* const* bytes,
-                               std::int64_t c, const float* const* x, FloatVec* sums) {
+                               std::int64_t c, const float* const* x, Sums<kX, kW>& sums) {
   constexpr int kVectors = Decoder<kFormat>::kVectors;
   const FloatTag d;
   for (int j = 0; j < kW; ++j) {
@@ -47,11 +57,42 @@ HWY_INLINE void multiply_chunk(const Decoder<kFormat>* rows, const std::uint8_t*
     rows[j].decode(bytes[j], c, w);
     for (int v = 0; v < kVectors; ++v) {
       for (int m = 0; m < kX; ++m) {
-        const FloatVec xv = hn::LoadU(d, x[m] + (c * kVectors + v) * kLanes);
-        sums[m * kW + j] = hn::MulAdd(w[v], xv, sums[m * kW + j]);
+        const auto xv = hn::LoadU(d, x[m] + (c * kVectors + v) * kLanes);
+        sums.at[m][j] = hn::MulAdd(w[v], xv, sums.at[m][j]);
       }
     }
   }
+}
+
+// Chunks begin .. end-1, all of one scale group.
+template <WeightFormat kFormat, int kX, int kW>
+HWY_INLINE void multiply_group(Decoder<kFormat>* rows, std::int64_t begin, std::int64_t end,
+                               const float* const* x, Sums<kX, kW>& sums) {
+  const std::uint8_t* bytes[kW];
+  for (int j = 0; j < kW; ++j) {
+    rows[j].start_group(begin);
+  }
+  for (std::int64_t c = begin; c < end; ++c) {
+    for (int j = 0; j < kW; ++j) {
+      bytes[j] = rows[j].data + c * Decoder<kFormat>::kBytes;
+    }
+    multiply_chunk<kFormat, kX, kW>(rows, bytes, c, x, sums);
+  }
+}
+
+// The bytes after the last whole chunk, padded with zero bytes.
+template <WeightFormat kFormat, int kX, int kW>
+HWY_INLINE void multiply_rest(Decoder<kFormat>* rows, std::int64_t c, std::int64_t n_bytes,
+                              const float* const* x, Sums<kX, kW>& sums) {
+  std::uint8_t padded[kW][Decoder<kFormat>::kBytes] = {};
+  const std::uint8_t* bytes[kW];
+  for (int j = 0; j < kW; ++j) {
+    rows[j].start_rest(c);
+    std::memcpy(padded[j], rows[j].data + c * Decoder<kFormat>::kBytes,
+                static_cast<std::size_t>(n_bytes));
+    bytes[j] = padded[j];
+  }
+  multiply_chunk<kFormat, kX, kW>(rows, bytes, c, x, sums);
 }
 
 // Few rows of x: weights go from memory through registers straight into the sums.
@@ -62,32 +103,27 @@ HWY_INLINE void multiply_few(const WeightMatrix& w, std::int64_t first, const fl
   const FloatTag d;
   const std::int64_t row_bytes = bytes_of_row<kFormat>(w.cols);
   const std::int64_t n_whole = row_bytes / Rows::kBytes;
-  const Rows rows[4] = {Rows(w, first), Rows(w, first + (kW > 1 ? 1 : 0)),
-                        Rows(w, first + (kW > 2 ? 2 : 0)), Rows(w, first + (kW > 3 ? 3 : 0))};
-  FloatVec sums[kX * kW];
-  for (int i = 0; i < kX * kW; ++i) {
-    sums[i] = hn::Zero(d);
-  }
-  const std::uint8_t* bytes[kW];
-  for (std::int64_t c = 0; c < n_whole; ++c) {
+  Rows rows[4] = {Rows(w, first), Rows(w, first + (kW > 1 ? 1 : 0)),
+                  Rows(w, first + (kW > 2 ? 2 : 0)), Rows(w, first + (kW > 3 ? 3 : 0))};
+  Sums<kX, kW> sums;
+  for (int m = 0; m < kX; ++m) {
     for (int j = 0; j < kW; ++j) {
-      bytes[j] = rows[j].data + c * Rows::kBytes;
+      sums.at[m][j] = hn::Zero(d);
     }
-    multiply_chunk<kFormat, kX, kW>(rows, bytes, c, x, sums);
   }
-  if (n_whole * Rows::kBytes < row_bytes) {  // the rest of the row, padded with zero bytes
-    std::uint8_t padded[kW][Rows::kBytes] = {};
-    for (int j = 0; j < kW; ++j) {
-      std::memcpy(padded[j], rows[j].data + n_whole * Rows::kBytes,
-                  static_cast<std::size_t>(row_bytes - n_whole * Rows::kBytes));
-      bytes[j] = padded[j];
-    }
-    multiply_chunk<kFormat, kX, kW>(rows, bytes, n_whole, x, sums);
+  std::int64_t c = 0;
+  for (; c + Rows::kGroup <= n_whole; c += Rows::kGroup) {
+    multiply_group<kFormat, kX, kW>(rows, c, c + Rows::kGroup, x, sums);
+  }
+  if (c < n_whole) {
+    multiply_group<kFormat, kX, kW>(rows, c, n_whole, x, sums);
+  }
+  if (n_whole * Rows::kBytes < row_bytes) {
+    multiply_rest<kFormat, kX, kW>(rows, n_whole, row_bytes - n_whole * Rows::kBytes, x, sums);
   }
   for (int m = 0; m < kX; ++m) {
     for (int j = 0; j < kW; ++j) {
-      out[m * out_stride + j] =
-          hn::GetLane(hn::SumOfLanes(d, sums[m * kW + j])) * Rows::post_scale();
+      out[m * out_stride + j] = hn::GetLane(hn::SumOfLanes(d, sums.at[m][j])) * Rows::post_scale();
     }
   }
 }
@@ -95,9 +131,10 @@ HWY_INLINE void multiply_few(const WeightMatrix& w, std::int64_t first, const fl
 template <WeightFormat kFormat, int kX>
 void multiply_few_rows(const WeightMatrix& w, std::int64_t first, std::int64_t count,
                        const float* const* x, float* out, std::int64_t out_stride) {
+  constexpr int kW = rows_at_once(kX);
   std::int64_t i = 0;
-  for (; i + kRowsAtOnce <= count; i += kRowsAtOnce) {
-    multiply_few<kFormat, kX, kRowsAtOnce>(w, first + i, x, out + i, out_stride);
+  for (; i + kW <= count; i += kW) {
+    multiply_few<kFormat, kX, kW>(w, first + i, x, out + i, out_stride);
   }
   for (; i < count; ++i) {
     multiply_few<kFormat, kX, 1>(w, first + i, x, out + i, out_stride);
@@ -110,14 +147,18 @@ HWY_INLINE void decode_row(const WeightMatrix& w, std::int64_t row, std::int64_t
                            std::int64_t n_chunks, float* out) {
   using Row = Decoder<kFormat>;
   const FloatTag d;
-  const Row decoder(w, row);
+  Row decoder(w, row);
   const std::int64_t row_bytes = bytes_of_row<kFormat>(w.cols);
   for (std::int64_t c = first_chunk; c < first_chunk + n_chunks; ++c) {
     const std::uint8_t* bytes = decoder.data + c * Row::kBytes;
-    std::uint8_t padded[Row::kBytes] = {};
+    std::uint8_t padded[Row::kBytes];
     if ((c + 1) * Row::kBytes > row_bytes) {
+      std::fill_n(padded, Row::kBytes, std::uint8_t{0});
       std::memcpy(padded, bytes, static_cast<std::size_t>(row_bytes - c * Row::kBytes));
       bytes = padded;
+      decoder.start_rest(c);
+    } else if (c % Row::kGroup == 0) {
+      decoder.start_group(c);
     }
     FloatVec vectors[Row::kVectors];
     decoder.decode(bytes, c, vectors);
@@ -128,15 +169,15 @@ HWY_INLINE void decode_row(const WeightMatrix& w, std::int64_t row, std::int64_t
   }
 }
 
-// Adds the products over one block of k: kBlockW decoded rows against n_x rows of x.
+// Adds the products over one block of k: n_w decoded rows, which stay in the first-level cache,
+// against n_x rows of x.
 void multiply_block(std::int64_t n_w, const float* const* x, std::int64_t n_x, std::int64_t k,
                     std::int64_t n_k, MatrixScratch& scratch) {
-  for (std::int64_t j = 0; j < n_w; j += kTileW) {
-    const float* w = scratch.weights + j * kBlockK;
-    for (std::int64_t m = 0; m < n_x; m += kTileX) {
-      const int n = static_cast<int>(std::min<std::int64_t>(kTileX, n_x - m));
+  for (std::int64_t m = 0; m < n_x; m += kTileX) {
+    const int n = static_cast<int>(std::min<std::int64_t>(kTileX, n_x - m));
+    for (std::int64_t j = 0; j < n_w; j += kTileW) {
       float* acc = scratch.sums + (j * kBlockX + m * kTileW) * kLanes;
-      accumulate_rows(n, w, kBlockK, x + m, k, n_k, acc);
+      accumulate_rows(n, scratch.weights + j * kBlockK, kBlockK, x + m, k, n_k, acc);
     }
   }
 }
@@ -229,18 +270,33 @@ std::int64_t packed_cols_simd(WeightFormat format, std::int64_t cols) {
   return (cols + chunk - 1) / chunk * chunk;
 }
 
+// pack_order() of a whole chunk as a table.
+template <WeightFormat kFormat>
+struct PackOrder {
+  static constexpr std::int64_t kChunk = Decoder<kFormat>::kVectors * kLanes;
+
+  constexpr PackOrder() {
+    for (std::int64_t i = 0; i < kChunk; ++i) {
+      column[i] = static_cast<std::uint8_t>(pack_order(kFormat, i / kLanes, i % kLanes));
+    }
+  }
+
+  std::uint8_t column[kChunk] = {};
+};
+
 template <WeightFormat kFormat>
 void pack_format(const float* x, std::int64_t cols, float* out) {
-  constexpr std::int64_t kVectors = Decoder<kFormat>::kVectors;
-  constexpr std::int64_t kChunk = kVectors * kLanes;
-  for (std::int64_t begin = 0; begin < cols; begin += kChunk) {
-    const bool whole = begin + kChunk <= cols;
-    for (std::int64_t v = 0; v < kVectors; ++v) {
-      for (std::int64_t l = 0; l < kLanes; ++l) {
-        const std::int64_t k = begin + pack_order(kFormat, v, l);
-        out[begin + v * kLanes + l] = whole || k < cols ? x[k] : 0.0F;
-      }
+  static constexpr PackOrder<kFormat> kOrder;
+  constexpr std::int64_t kChunk = PackOrder<kFormat>::kChunk;
+  const std::int64_t whole = cols / kChunk * kChunk;
+  for (std::int64_t begin = 0; begin < whole; begin += kChunk) {
+    for (std::int64_t i = 0; i < kChunk; ++i) {
+      out[begin + i] = x[begin + kOrder.column[i]];
     }
+  }
+  for (std::int64_t i = 0; whole < cols && i < kChunk; ++i) {
+    const std::int64_t k = whole + kOrder.column[i];
+    out[whole + i] = k < cols ? x[k] : 0.0F;
   }
 }
 

@@ -2,7 +2,8 @@
 //
 // Each output is one chain of fused multiply-adds per lane over k in a fixed order, then a sum over
 // lanes. The chain is the same for one row and for many, so a row's result is bit-identical alone
-// and in a batch. Block scales are powers of two: applying them to the weight is exact.
+// and in a batch. Block scales are powers of two: applying them to the
+// weight is exact.
 //
 // x is packed first: permuted inside chunks so that decoded vectors meet their inputs without
 // shuffles, and padded with zeros to whole chunks.
@@ -14,11 +15,11 @@
 
 namespace tandem::cpu {
 
-// Rows of x and of w that the many-row path holds at once; the sizes keep one thread's tiles in its
-// second-level cache.
+// What the many-row path holds at once: kBlockW decoded weight rows of kBlockK values in the
+// first-level cache, kBlockX rows of x and all their sums in the second.
 constexpr std::int64_t kBlockX = 64;
 constexpr std::int64_t kBlockW = 24;
-constexpr std::int64_t kBlockK = 512;
+constexpr std::int64_t kBlockK = 256;
 
 // Working memory of one thread.
 struct alignas(64) MatrixScratch {
@@ -28,6 +29,12 @@ struct alignas(64) MatrixScratch {
 
 // Floats of one packed row of x for a weight of this format and width.
 std::int64_t packed_cols(tensor::WeightFormat format, std::int64_t cols);
+
+// Floats from one packed row to the next: one cache line more than a row, so that rows of a power
+// of two do not all fall into the same cache sets.
+inline std::int64_t packed_stride(tensor::WeightFormat format, std::int64_t cols) {
+  return packed_cols(format, cols) + 16;
+}
 
 // True if packing is the identity, so that rows of x may be used where they lie.
 bool packs_as_is(tensor::WeightFormat format, std::int64_t cols);

@@ -26,7 +26,8 @@ constexpr std::int64_t kLanes = static_cast<std::int64_t>(hn::MaxLanes(FloatTag(
 constexpr int kTileW = 3;  // with 4 rows of x: 12 accumulators of 16 registers
 constexpr int kTileX = 4;
 
-// acc[m][j] += x[m][offset + k] * w[j][k] for k < n, lanes kept apart. acc is [kX, kTileW, kLanes].
+// acc[m][j] += x[m][offset + k] * w[j][k] over the vectors k = 0, step, 2 step .. below n, lanes
+// kept apart. acc is [kX, kTileW, kLanes].
 template <int kX>
 HWY_INLINE void accumulate_tile(const float* HWY_RESTRICT w, std::int64_t w_stride,
                                 const float* const* x, std::int64_t offset, std::int64_t n,
