@@ -20,6 +20,7 @@ struct EngineOptions {
   double decode_share = 0.6;               // rate that streams keep while prompts are read
   std::int32_t max_drafts = 0;             // per sequence and step; 0: no speculation
   std::int32_t n_snapshots = 0;            // places of the snapshot store; 0: no prefix cache
+  std::int64_t snapshot_interval = 2048;   // tokens between snapshots inside a long prompt
   TokenId think_end_token = -1;            // </think>; -1: thinking budgets are ignored
   std::uint64_t seed = 0;                  // mixed into the seeds of requests without one
   std::string host;                        // of this rank, for health

@@ -23,6 +23,8 @@ scheduler::SchedulerConfig scheduler_config(const EngineOptions& options,
   config.max_partial_prefills = options.max_partial_prefills;
   config.reserve_new_tokens = options.reserve_new_tokens;
   config.decode_share = options.decode_share;
+  config.n_snapshots = options.n_snapshots;
+  config.snapshot_interval = options.snapshot_interval;
   return config;
 }
 
@@ -145,6 +147,10 @@ void StepLoop::sample_segment(const scheduler::PlanSegment& segment, const v4::S
   SequenceState& state = *states_.at(segment.sequence);
   const std::span<const TokenId> drafts =
       std::span(segment.tokens).last(static_cast<std::size_t>(segment.n_drafts));
+  if (state.usage().completion_tokens == 0) {
+    state.usage().cached_tokens = scheduler_.cached_tokens(state.id());
+    stats_.cached_tokens_total += state.usage().cached_tokens;
+  }
   GenerationEvent event;
   event.sequence = state.id();
   Status error;

@@ -28,6 +28,8 @@ Status SchedulerConfig::validate() const {
       {"max_partial_prefills", max_partial_prefills, 1},
       {"reserve_new_tokens", reserve_new_tokens, 1},
       {"max_prefill_pause_us", max_prefill_pause_us, 1},
+      {"n_snapshots", n_snapshots, 0},
+      {"snapshot_interval", snapshot_interval, 1},
       {"aging_us", aging_us, 1},
   };
   for (const Least& field : fields) {
@@ -45,6 +47,7 @@ Status SchedulerConfig::validate() const {
 Scheduler::Scheduler(const SchedulerConfig& config)
     : config_(config),
       pages_(config.n_pages),
+      prefixes_(config.page_tokens, config.n_snapshots, pages_),
       slots_(config.n_slots),
       pacer_(config.decode_share, config.max_prefill_pause_us) {
   TANDEM_CHECK(config.validate().ok(), config.validate().message());
@@ -158,19 +161,19 @@ StepPlan Scheduler::plan(TimeUs now) {
   if (!plan.empty()) {
     std::sort(pending_clears_.begin(), pending_clears_.end());
     plan.cleared_slots = std::exchange(pending_clears_, {});
+    plan.saves = std::exchange(pending_saves_, {});
   }
   return plan;
 }
 
 bool Scheduler::plan_decodes(StepPlan& plan) {
-  const auto n_decoding =
-      std::count_if(running_.begin(), running_.end(),
-                    [](const Sequence& sequence) { return sequence.decoding(); });
+  const auto n_decoding = std::count_if(running_.begin(), running_.end(),
+                                        [](const Sequence& sequence) { return sequence.decoding; });
   // Every running sequence keeps one row; drafts share what is left.
   std::int64_t spare = std::min<std::int64_t>(config_.max_step_tokens - n_decoding,
                                               config_.max_logit_rows - config_.n_slots);
   for (auto sequence = running_.begin(); sequence != running_.end(); ++sequence) {
-    if (!sequence->decoding()) {
+    if (!sequence->decoding) {
       continue;
     }
     const auto n_drafts =
@@ -189,7 +192,7 @@ bool Scheduler::plan_decodes(StepPlan& plan) {
 bool Scheduler::grow(Iterator sequence, std::int64_t n_tokens) {
   const std::int64_t missing =
       pages_for(n_tokens) - static_cast<std::int64_t>(sequence->pages.size());
-  while (missing > pages_.n_free()) {
+  while (missing > 0 && !prefixes_.make_free(missing)) {
     const auto last = std::prev(running_.end());
     const bool self = last == sequence;
     preempt(last);
@@ -219,6 +222,9 @@ void Scheduler::release(Sequence& sequence) {
   sequence.n_pages_planned = 0;
   sequence.n_computed = 0;
   sequence.slot = -1;
+  sequence.decoding = false;
+  sequence.last_snapshot = 0;
+  sequence.latest_place = {};
   sequence.drafts.clear();
 }
 
@@ -229,7 +235,7 @@ void Scheduler::plan_prefills(StepPlan& plan, bool busy, TimeUs now) {
   if (budget <= 0) {
     return;
   }
-  const std::vector<Iterator> candidates = prefill_candidates(now);
+  const std::vector<Iterator> candidates = prefill_candidates(plan, now);
   if (candidates.empty()) {
     return;
   }
@@ -251,40 +257,35 @@ void Scheduler::plan_prefills(StepPlan& plan, bool busy, TimeUs now) {
   }
 }
 
-std::vector<Scheduler::Iterator> Scheduler::prefill_candidates(TimeUs now) {
+std::vector<Scheduler::Iterator> Scheduler::prefill_candidates(StepPlan& plan, TimeUs now) {
   const auto limit = static_cast<std::size_t>(config_.max_partial_prefills);
   const auto collect = [&] {
     std::vector<Iterator> found;
     for (auto it = running_.begin(); it != running_.end() && found.size() < limit; ++it) {
-      if (!it->decoding()) {
+      if (!it->decoding) {
         found.push_back(it);
       }
     }
     return found;
   };
   std::vector<Iterator> found = collect();
-  while (found.size() < limit && admit_next(now)) {
+  while (found.size() < limit && admit_next(plan, now)) {
     found = collect();
   }
   return found;
 }
 
 // The best waiting sequence or none: smaller ones never overtake it, or it might wait for ever.
-bool Scheduler::admit_next(TimeUs now) {
+bool Scheduler::admit_next(StepPlan& plan, TimeUs now) {
   if (waiting_.empty() || slots_.n_free() == 0) {
     return false;
   }
   const auto best = std::min_element(
       waiting_.begin(), waiting_.end(),
       [&](const Sequence& a, const Sequence& b) { return admitted_before(a, b, now); });
-  const std::int64_t reserved =
-      std::min(best->length() + config_.reserve_new_tokens, best->max_length);
-  auto pages = pages_.acquire(pages_for(reserved));
-  if (!pages.has_value()) {
+  if (!reserve(plan, *best)) {
     return false;
   }
-  best->pages = std::move(*pages);
-  best->slot = *slots_.acquire();
   const auto place = std::find_if(running_.begin(), running_.end(), [&](const Sequence& sequence) {
     return runs_before(*best, sequence);
   });
@@ -292,24 +293,101 @@ bool Scheduler::admit_next(TimeUs now) {
   return true;
 }
 
-// Cuts a chunk that does not reach the end of the tokens at a page border.
+// Slot, known prefix and pages for the input and some output.
+bool Scheduler::reserve(StepPlan& plan, Sequence& sequence) {
+  // At least one token is computed, because its logits are needed.
+  PrefixCache::Match match = prefixes_.match(sequence.tokens, sequence.length() - 1);
+  for (const PageId page : match.pages) {
+    pages_.retain(page);
+  }
+  const std::int64_t reserved =
+      std::min(sequence.length() + config_.reserve_new_tokens, sequence.max_length);
+  const std::int64_t missing = pages_for(reserved) - static_cast<std::int64_t>(match.pages.size());
+  if (!prefixes_.make_free(missing)) {
+    pages_.release(match.pages);
+    return false;
+  }
+  prefixes_.count_hit(match);
+  const std::vector<PageId> fresh = *pages_.acquire(missing);
+  sequence.pages = std::move(match.pages);
+  sequence.pages.insert(sequence.pages.end(), fresh.begin(), fresh.end());
+  sequence.slot = *slots_.acquire();
+  sequence.n_computed = match.position;
+  sequence.last_snapshot = match.position;
+  sequence.shared_position = match.shared_position;
+  if (!sequence.preempted) {
+    sequence.n_cached = match.position;
+  }
+  // In the same plan, before anything else can take the snapshot's place.
+  assign_pages(plan, sequence);
+  if (match.position > 0) {
+    plan.restores.push_back({sequence.slot, match.position, match.snapshot});
+  }
+  return true;
+}
+
+void Scheduler::assign_pages(StepPlan& plan, Sequence& sequence) {
+  if (sequence.n_pages_planned == sequence.pages.size()) {
+    return;
+  }
+  PageAssignment assignment;
+  assignment.slot = sequence.slot;
+  assignment.first_entry = static_cast<std::int64_t>(sequence.n_pages_planned);
+  assignment.pages.assign(
+      sequence.pages.begin() + static_cast<std::ptrdiff_t>(sequence.n_pages_planned),
+      sequence.pages.end());
+  sequence.n_pages_planned = sequence.pages.size();
+  plan.assignments.push_back(std::move(assignment));
+}
+
+// The last page border that a later sequence with the same tokens could resume from.
+Position Scheduler::prompt_border(const Sequence& sequence) const {
+  return (sequence.length() - 1) / config_.page_tokens * config_.page_tokens;
+}
+
+// Cuts a chunk where a snapshot is wanted, else, if it does not reach the end of the tokens, at a
+// page border.
 std::int64_t Scheduler::prefill_end(const Sequence& sequence, std::int64_t n_tokens) const {
   const std::int64_t end = sequence.n_computed + n_tokens;
+  if (prefixes_.enabled()) {
+    for (const Position wanted : {sequence.shared_position, prompt_border(sequence)}) {
+      if (wanted > sequence.n_computed && wanted < end) {
+        return wanted;
+      }
+    }
+  }
   const std::int64_t border = end / config_.page_tokens * config_.page_tokens;
   return end < sequence.length() && border > sequence.n_computed ? border : end;
 }
 
-void Scheduler::add_segment(StepPlan& plan, Sequence& sequence, std::int64_t n_tokens) {
-  if (sequence.n_pages_planned < sequence.pages.size()) {
-    PageAssignment assignment;
-    assignment.slot = sequence.slot;
-    assignment.first_entry = static_cast<std::int64_t>(sequence.n_pages_planned);
-    assignment.pages.assign(
-        sequence.pages.begin() + static_cast<std::ptrdiff_t>(sequence.n_pages_planned),
-        sequence.pages.end());
-    sequence.n_pages_planned = sequence.pages.size();
-    plan.assignments.push_back(std::move(assignment));
+// Makes what a sequence has computed known, if it stands at a border worth keeping. The rows are
+// saved by the next plan, before anything can overwrite them.
+void Scheduler::keep_snapshot(Sequence& sequence, Position before, bool decoded) {
+  const Position border = sequence.n_computed / config_.page_tokens * config_.page_tokens;
+  if (!prefixes_.enabled() || border <= before) {
+    return;
   }
+  if (!decoded) {
+    const bool wanted = border == sequence.shared_position || border == prompt_border(sequence) ||
+                        border - sequence.last_snapshot >= config_.snapshot_interval;
+    if (border != sequence.n_computed || !wanted) {
+      return;
+    }
+  }
+  const auto place = prefixes_.insert(sequence.tokens, border, sequence.pages);
+  sequence.last_snapshot = border;
+  if (!place.has_value()) {
+    return;
+  }
+  pending_saves_.push_back({sequence.slot, border, place->snapshot});
+  if (decoded) {
+    // The next turn resumes from the newest border of an answer, not from those on the way.
+    prefixes_.drop_if_unused(std::exchange(sequence.latest_place, *place));
+  }
+}
+
+void Scheduler::add_segment(StepPlan& plan, Sequence& sequence, std::int64_t n_tokens) {
+  assign_pages(plan, sequence);
   const std::int64_t end = prefill_end(sequence, n_tokens);
   PlanSegment segment;
   segment.sequence = sequence.spec.id;
@@ -338,13 +416,17 @@ void Scheduler::commit(const StepPlan& plan, std::span<const SegmentResult> resu
     TANDEM_CHECK(sequence != running_.end(), "a planned sequence is running until commit");
     TANDEM_CHECK(result.tokens.empty() == (segment.n_logit_rows == 0) || result.finished,
                  "rows with logits give at least one token, others none");
-    (sequence->decoding() ? had_decode : had_prefill) = true;
     const auto n_rows = static_cast<std::int64_t>(segment.tokens.size());
     const auto n_new = static_cast<std::int64_t>(result.tokens.size());
     tenants_.at(sequence->spec.tenant).service += static_cast<double>(n_rows);
+    const bool decoded = sequence->decoding;
+    (decoded ? had_decode : had_prefill) = true;
+    const Position before = sequence->n_computed;
     // Rows of rejected drafts do not count.
     sequence->n_computed += n_rows - segment.n_drafts + std::max<std::int64_t>(0, n_new - 1);
     sequence->tokens.insert(sequence->tokens.end(), result.tokens.begin(), result.tokens.end());
+    sequence->decoding = n_new > 0;
+    keep_snapshot(*sequence, before, decoded);
     if (result.finished) {
       remove(segment.sequence);
     } else {
@@ -361,6 +443,12 @@ const Scheduler::Sequence* Scheduler::find_running(SequenceId id) const {
   return found == running_.end() ? nullptr : &*found;
 }
 
+std::int64_t Scheduler::cached_tokens(SequenceId id) const {
+  const Sequence* sequence = find_running(id);
+  TANDEM_CHECK(sequence != nullptr, "only running sequences know what was cached");
+  return sequence->n_cached;
+}
+
 TokenId Scheduler::token_at(SequenceId id, Position position) const {
   const Sequence* sequence = find_running(id);
   TANDEM_CHECK(sequence != nullptr && position >= 0 && position < sequence->length(),
@@ -370,7 +458,7 @@ TokenId Scheduler::token_at(SequenceId id, Position position) const {
 
 std::int32_t Scheduler::draft_room(SequenceId id, std::int32_t wanted) const {
   const Sequence* sequence = find_running(id);
-  if (sequence == nullptr || !sequence->decoding()) {
+  if (sequence == nullptr || !sequence->decoding) {
     return 0;
   }
   // n drafts give up to n + 1 tokens.
@@ -380,7 +468,7 @@ std::int32_t Scheduler::draft_room(SequenceId id, std::int32_t wanted) const {
 
 void Scheduler::set_drafts(SequenceId id, std::vector<TokenId> drafts) {
   const auto sequence = find(running_, id);
-  TANDEM_CHECK(sequence != running_.end() && sequence->decoding(),
+  TANDEM_CHECK(sequence != running_.end() && sequence->decoding,
                "only a decoding sequence has drafts");
   const std::int32_t room = draft_room(id, static_cast<std::int32_t>(drafts.size()));
   drafts.resize(static_cast<std::size_t>(room));
@@ -393,6 +481,7 @@ SchedulerCounters Scheduler::counters() const {
   counters.waiting = static_cast<std::int64_t>(waiting_.size());
   counters.preemptions = n_preemptions_;
   counters.pages_used = pages_.n_used();
+  counters.pages_cached = prefixes_.n_nodes();
   return counters;
 }
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "engine/scheduler/page_ledger.h"
+#include "engine/scheduler/prefix_cache.h"
 #include "engine/scheduler/step_pacer.h"
 #include "engine/scheduler/step_plan.h"
 #include "foundation/base/clock.h"
@@ -37,7 +38,9 @@ struct SchedulerConfig {
   std::int64_t reserve_new_tokens = 1024;  // output pages reserved at admission
   double decode_share = 0.6;               // see StepPacer
   TimeUs max_prefill_pause_us = 2'000'000;
-  TimeUs aging_us = 30'000'000;  // waiting this long counts as one level of priority
+  std::int32_t n_snapshots = 0;           // places for prefix snapshots; 0: no prefix cache
+  std::int64_t snapshot_interval = 2048;  // tokens between snapshots inside a long prompt
+  TimeUs aging_us = 30'000'000;           // waiting this long counts as one level of priority
 
   // ERRORS: kInvalidArgument names the field.
   Status validate() const;
@@ -61,7 +64,8 @@ struct SchedulerCounters {
   std::int64_t running = 0;
   std::int64_t waiting = 0;
   std::int64_t preemptions = 0;
-  std::int64_t pages_used = 0;
+  std::int64_t pages_used = 0;    // by sequences and prefixes
+  std::int64_t pages_cached = 0;  // of prefixes, whether sequences use them too or not
 };
 
 class Scheduler {
@@ -93,6 +97,9 @@ class Scheduler {
   // Most drafts that can be of use to the sequence in its next step, given room for `wanted`.
   std::int32_t draft_room(SequenceId id, std::int32_t wanted) const;
 
+  // Tokens of the prompt that the sequence did not have to compute. REQUIRES: it is running.
+  std::int64_t cached_tokens(SequenceId id) const;
+
   // REQUIRES: the sequence is running and has this position.
   TokenId token_at(SequenceId id, Position position) const;
 
@@ -106,15 +113,19 @@ class Scheduler {
     std::uint64_t arrival = 0;
     TimeUs submitted_us = 0;
     bool preempted = false;
+    bool decoding = false;  // got a token since it was admitted: one row per step from now on
     Position n_computed = 0;
     std::int32_t slot = -1;
     std::vector<PageId> pages;
     std::size_t n_pages_planned = 0;  // of pages, those that a plan has put into the slot's table
     std::vector<TokenId> drafts;
+    std::int64_t n_cached = 0;     // prompt tokens found in the prefix cache
+    Position shared_position = 0;  // up to here other sequences had the same tokens
+    Position last_snapshot = 0;
+    PrefixCache::Place latest_place;  // snapshot of its newest border
 
     std::int64_t length() const { return static_cast<std::int64_t>(tokens.size()); }
     std::int64_t remaining() const { return length() - n_computed; }
-    bool decoding() const { return tokens.size() > spec.prompt.size() && remaining() == 1; }
   };
   using Iterator = std::list<Sequence>::iterator;
 
@@ -131,10 +142,15 @@ class Scheduler {
 
   bool plan_decodes(StepPlan& plan);
   void plan_prefills(StepPlan& plan, bool busy, TimeUs now);
-  std::vector<Iterator> prefill_candidates(TimeUs now);
-  bool admit_next(TimeUs now);
+  std::vector<Iterator> prefill_candidates(StepPlan& plan, TimeUs now);
+  bool admit_next(StepPlan& plan, TimeUs now);
+  bool reserve(StepPlan& plan, Sequence& sequence);
+  static void assign_pages(StepPlan& plan, Sequence& sequence);
   void add_segment(StepPlan& plan, Sequence& sequence, std::int64_t n_tokens);
   std::int64_t prefill_end(const Sequence& sequence, std::int64_t n_tokens) const;
+
+  Position prompt_border(const Sequence& sequence) const;
+  void keep_snapshot(Sequence& sequence, Position before, bool decoded);
 
   bool grow(Iterator sequence, std::int64_t n_tokens);
   void preempt(Iterator sequence);
@@ -144,11 +160,13 @@ class Scheduler {
 
   SchedulerConfig config_;
   PageLedger pages_;
+  PrefixCache prefixes_;
   SlotLedger slots_;
   StepPacer pacer_;
   std::list<Sequence> waiting_;
   std::list<Sequence> running_;  // in rank order: runs_before
   std::map<std::string, Tenant> tenants_;
+  std::vector<SnapshotTransfer> pending_saves_;
   std::vector<std::int32_t> pending_clears_;
   std::uint64_t n_arrivals_ = 0;
   std::int64_t n_preemptions_ = 0;
