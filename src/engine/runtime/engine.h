@@ -95,6 +95,8 @@ struct EngineStats {
   std::int64_t generation_tokens_total = 0;
   std::int64_t drafted_tokens_total = 0;
   std::int64_t accepted_tokens_total = 0;
+  std::vector<std::int64_t> drafted_by_position;   // [max_drafts]
+  std::vector<std::int64_t> accepted_by_position;  // [max_drafts]
   std::int64_t steps_total = 0;
   std::int64_t preemptions_total = 0;
   std::int64_t finished_stop_total = 0;

@@ -19,6 +19,7 @@ struct EngineOptions {
   std::int64_t reserve_new_tokens = 1024;  // output reserved at admission
   double decode_share = 0.6;               // rate that streams keep while prompts are read
   std::int32_t max_drafts = 0;             // per sequence and step; 0: no speculation
+  bool adaptive_drafts = true;             // fewer drafts where they do not pay
   std::int32_t n_snapshots = 0;            // places of the snapshot store; 0: no prefix cache
   std::int64_t snapshot_interval = 2048;   // tokens between snapshots inside a long prompt
   TokenId think_end_token = -1;            // </think>; -1: thinking budgets are ignored

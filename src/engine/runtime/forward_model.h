@@ -23,6 +23,8 @@ struct ForwardSizes {
   std::int32_t draft_slack = 0;  // rows that may be rolled back at once
   std::int32_t max_drafts = 0;   // 0: no drafter
   std::int64_t snapshot_bytes = 0;
+  std::int32_t n_experts = 256;  // of a layer; only for estimates of cost
+  std::int32_t experts_per_token = 6;
 };
 
 class ForwardModel {

@@ -28,6 +28,20 @@ scheduler::SchedulerConfig scheduler_config(const EngineOptions& options,
   return config;
 }
 
+namespace {
+
+speculation::DepthOptions depth_options(const EngineOptions& options, const ForwardSizes& sizes) {
+  speculation::DepthOptions depth;
+  depth.max_drafts =
+      std::max(0, std::min({options.max_drafts, sizes.max_drafts, sizes.draft_slack}));
+  depth.adaptive = options.adaptive_drafts;
+  depth.cost.n_experts = sizes.n_experts;
+  depth.cost.top_k = sizes.experts_per_token;
+  return depth;
+}
+
+}  // namespace
+
 StepLoop::StepLoop(const EngineOptions& options, ForwardModel& model,
                    comm::Communicator& communicator, EventRouter& events, StatsSink stats_sink)
     : options_(options),
@@ -37,6 +51,7 @@ StepLoop::StepLoop(const EngineOptions& options, ForwardModel& model,
       control_(communicator),
       executor_(model, options.n_snapshots),
       scheduler_(scheduler_config(options, sizes_)),
+      depths_(depth_options(options, sizes_)),
       stats_sink_(std::move(stats_sink)) {
   stats_.kv_pages_total = sizes_.n_pages;
   publish();
@@ -116,6 +131,7 @@ Status StepLoop::step() {
   const Results results = sample(plan, out);
   const TimeUs now = clock_.now_us();
   scheduler_.commit(plan, results, now - start, now);
+  record_cost(plan, now - start);
   ++stats_.steps_total;
   publish();
   TANDEM_TRY(propose_drafts(plan, results));
@@ -176,6 +192,9 @@ void StepLoop::sample_segment(const scheduler::PlanSegment& segment, const v4::S
   stats_.accepted_tokens_total += static_cast<std::int64_t>(accepted);
   stats_.generation_tokens_total += n_tokens;
   result.finished = !error.ok() || state.finished().has_value();
+  if (forced_.erase(state.id()) == 0 && !result.finished && segment.n_drafts > 0) {
+    depths_.record_block(segment.n_drafts, static_cast<std::int32_t>(accepted));
+  }
   if (result.finished) {
     const FinishReason reason =
         error.ok() ? state.finished().value_or(FinishReason::kError) : FinishReason::kError;
@@ -186,8 +205,8 @@ void StepLoop::sample_segment(const scheduler::PlanSegment& segment, const v4::S
 }
 
 Status StepLoop::propose_drafts(const scheduler::StepPlan& plan, const Results& results) {
-  const std::int32_t depth = std::min({options_.max_drafts, sizes_.max_drafts, sizes_.draft_slack});
-  std::vector<std::int32_t> n_drafts(results.size(), 0);
+  std::vector<std::int32_t> rooms;  // of the sequences that may be drafted for
+  std::vector<std::size_t> owners;
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (results[i].finished || results[i].tokens.empty()) {
       continue;
@@ -198,11 +217,21 @@ Status StepLoop::propose_drafts(const scheduler::StepPlan& plan, const Results& 
     std::vector<TokenId> forced = states_.at(id)->forced_tokens(room);
     if (!forced.empty()) {
       scheduler_.set_drafts(id, std::move(forced));
+      forced_.insert(id);
     } else {
-      n_drafts[i] = std::min(depth, room);
+      rooms.push_back(room);
+      owners.push_back(i);
     }
   }
-  return depth > 0 ? run_drafter(plan, results, n_drafts) : ok_status();
+  if (depths_.counters().empty()) {
+    return ok_status();  // no drafter
+  }
+  std::vector<std::int32_t> n_drafts(results.size(), 0);
+  const std::vector<std::int32_t> depths = depths_.depths(rooms);
+  for (std::size_t i = 0; i < owners.size(); ++i) {
+    n_drafts[owners[i]] = depths[i];
+  }
+  return run_drafter(plan, results, n_drafts);
 }
 
 Status StepLoop::run_drafter(const scheduler::StepPlan& plan, const Results& results,
@@ -234,14 +263,39 @@ Status StepLoop::run_drafter(const scheduler::StepPlan& plan, const Results& res
   if (ids.empty()) {
     return ok_status();
   }
+  const TimeUs start = clock_.now_us();
   control_.send(message);
   TANDEM_ASSIGN(v4::DraftOutput out, executor_.draft(message.draft));
+  depths_.record_draft(*std::max_element(n_drafts.begin(), n_drafts.end()),
+                       static_cast<double>(clock_.now_us() - start));
+  take_drafts(ids, std::move(out));
+  return ok_status();
+}
+
+// Lets the drafts that are worth a row into the next step.
+void StepLoop::take_drafts(const std::vector<SequenceId>& ids, v4::DraftOutput out) {
+  if (!out.confidences.empty()) {
+    const std::vector<std::int32_t> kept = depths_.cut(out.confidences);
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      out.tokens[i].resize(static_cast<std::size_t>(kept[i]));
+    }
+  }
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    if (message.draft.segments[i].n_drafts > 0) {
+    if (!out.tokens[i].empty()) {
       scheduler_.set_drafts(ids[i], std::move(out.tokens[i]));
     }
   }
-  return ok_status();
+}
+
+// Only steps of decode rows say what a draft costs.
+void StepLoop::record_cost(const scheduler::StepPlan& plan, TimeUs step_us) {
+  const bool decode_only = std::all_of(
+      plan.segments.begin(), plan.segments.end(), [](const scheduler::PlanSegment& segment) {
+        return static_cast<std::size_t>(segment.n_logit_rows) == segment.tokens.size();
+      });
+  if (decode_only) {
+    depths_.record_step(plan.n_rows(), static_cast<double>(step_us));
+  }
 }
 
 void StepLoop::heartbeat() {
@@ -261,6 +315,12 @@ void StepLoop::publish() {
   stats_.waiting = counters.waiting;
   stats_.preemptions_total = counters.preemptions;
   stats_.kv_pages_used = counters.pages_used;
+  stats_.drafted_by_position.clear();
+  stats_.accepted_by_position.clear();
+  for (const speculation::PositionCounters& position : depths_.counters()) {
+    stats_.drafted_by_position.push_back(position.drafted);
+    stats_.accepted_by_position.push_back(position.accepted);
+  }
   stats_sink_(stats_);
   for (GenerationEvent& event : outbox_) {
     events_.send(std::move(event));

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "compute/comm/communicator.h"
@@ -16,6 +17,7 @@
 #include "engine/runtime/plan_executor.h"
 #include "engine/runtime/sequence_state.h"
 #include "engine/scheduler/scheduler.h"
+#include "engine/speculation/depth_policy.h"
 
 namespace tandem::runtime {
 
@@ -52,8 +54,13 @@ class StepLoop {
   Status propose_drafts(const scheduler::StepPlan& plan, const Results& results);
   Status run_drafter(const scheduler::StepPlan& plan, const Results& results,
                      const std::vector<std::int32_t>& n_drafts);
+  void take_drafts(const std::vector<SequenceId>& ids, v4::DraftOutput out);
+  void record_cost(const scheduler::StepPlan& plan, TimeUs step_us);
   void finish(SequenceState& state, FinishReason reason, Status error, GenerationEvent event);
-  void forget(SequenceId id) { states_.erase(id); }
+  void forget(SequenceId id) {
+    states_.erase(id);
+    forced_.erase(id);
+  }
   void publish();
 
   EngineOptions options_;
@@ -63,8 +70,10 @@ class StepLoop {
   ControlChannel control_;
   PlanExecutor executor_;
   scheduler::Scheduler scheduler_;
+  speculation::DepthPolicy depths_;
   sampling::Sampler sampler_;
   std::map<SequenceId, std::unique_ptr<SequenceState>> states_;
+  std::set<SequenceId> forced_;  // sequences whose next drafts come from the grammar
   EngineStats stats_;
   StatsSink stats_sink_;
   std::vector<GenerationEvent> outbox_;  // of the step that runs

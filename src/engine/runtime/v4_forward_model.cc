@@ -10,7 +10,7 @@ class V4ForwardModel final : public ForwardModel {
   ForwardSizes sizes() const override {
     const v4::ModelLimits& limits = model_.limits();
     ForwardSizes sizes;
-    sizes.vocab = static_cast<std::int32_t>(model_.config().vocab_size);
+    sizes.vocab = model_.config().vocab_size;
     sizes.max_step_tokens = limits.max_step_tokens;
     sizes.max_logit_rows = limits.max_logit_rows;
     sizes.n_slots = limits.n_slots;
@@ -19,6 +19,8 @@ class V4ForwardModel final : public ForwardModel {
     sizes.page_tokens = v4::kPageTokens;
     sizes.draft_slack = limits.draft_slack;
     sizes.max_drafts = model_.max_drafts();
+    sizes.n_experts = model_.config().n_experts;
+    sizes.experts_per_token = model_.config().expert_top_k;
     sizes.snapshot_bytes = model_.kv_cache().layout().snapshot_bytes();
     return sizes;
   }

@@ -27,6 +27,7 @@ EngineOptions engine_options() {
   EngineOptions options;
   options.think_end_token = kThinkEnd;
   options.reserve_new_tokens = 16;
+  options.adaptive_drafts = false;
   options.host = "head";
   return options;
 }
@@ -137,6 +138,12 @@ TEST(Engine, DraftsSaveSteps) {
     steps[max_drafts / 4] = engine->stats().steps_total;
     EXPECT_EQ(found.finish->usage.drafted_tokens > 0, max_drafts > 0);
     EXPECT_GE(found.finish->usage.drafted_tokens, found.finish->usage.accepted_tokens);
+    const EngineStats stats = engine->stats();
+    ASSERT_EQ(stats.drafted_by_position.size(), static_cast<std::size_t>(max_drafts));
+    for (std::size_t j = 0; j < stats.drafted_by_position.size(); ++j) {
+      EXPECT_GT(stats.accepted_by_position[j], 0);
+      EXPECT_GE(stats.drafted_by_position[j], stats.accepted_by_position[j]);
+    }
   }
   EXPECT_LT(steps[1] * 2, steps[0]);
 }
