@@ -79,7 +79,7 @@ std::string index_json(const std::vector<Shard>& shards, std::int64_t bytes) {
 class ShardFiller {
  public:
   ShardFiller(const SynthOptions& options, std::int64_t total)
-      : options_(options), total_(total), chunk_(std::size_t{1} << 20) {}
+      : options_(options), total_(total), tables_(options.seed), chunk_(std::size_t{1} << 20) {}
 
   Status write(const fs::path& path, const Shard& shard) {
     TANDEM_ASSIGN(checkpoint::ShardWriter writer, checkpoint::ShardWriter::create(path, shard));
@@ -91,7 +91,7 @@ class ShardFiller {
 
  private:
   Status write_tensor(checkpoint::ShardWriter& writer, const TensorSpec& spec) {
-    ValueSource source(options_.config, spec, options_.seed);
+    ValueSource source(spec, tables_);
     std::int64_t left = spec.bytes();
     // Whole rows of expert ids.
     const std::int64_t row = spec.dtype == tensor::DType::kI64 ? spec.shape[1] * 8 : 8;
@@ -115,6 +115,7 @@ class ShardFiller {
   std::int64_t total_;
   std::int64_t done_ = 0;
   std::int64_t next_report_ = 0;
+  ValueTables tables_;
   std::vector<std::uint8_t> chunk_;
 };
 

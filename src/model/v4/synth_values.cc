@@ -40,9 +40,15 @@ struct Distribution {
   double spread = 1;
 };
 
-// By the meaning of the tensor; quantised weights get theirs from the scale.
+// By the meaning of the tensor; the spread of quantised weights is undone by their scales.
 Distribution distribution_of(const TensorSpec& spec) {
   const std::string_view name = spec.name;
+  if (spec.dtype == DType::kF8E4M3) {
+    return {0, kFp8Spread};
+  }
+  if (spec.dtype == DType::kI8) {
+    return {0, kFp4Spread};
+  }
   if (ends_with(name, "norm.weight")) {
     return {1.0, 0.1};
   }
@@ -70,30 +76,42 @@ Distribution distribution_of(const TensorSpec& spec) {
   return {0, gain / std::sqrt(cols)};
 }
 
-std::vector<std::uint8_t> make_table(const TensorSpec& spec, std::uint64_t seed) {
+std::vector<std::uint8_t> make_table(DType dtype, const Distribution& distribution,
+                                     std::uint64_t seed) {
   Random random(seed);
-  const Distribution distribution = distribution_of(spec);
-  const auto element = static_cast<std::size_t>(tensor::dtype_bytes(spec.dtype));
+  const auto draw = [&] {
+    return static_cast<float>(distribution.mean + distribution.spread * gauss(random));
+  };
+  const auto element = static_cast<std::size_t>(tensor::dtype_bytes(dtype));
   std::vector<std::uint8_t> table(kTableValues * element);
   for (std::size_t i = 0; i < kTableValues; ++i) {
-    const auto value = static_cast<float>(distribution.mean + distribution.spread * gauss(random));
+    const float value = draw();
     std::uint8_t* out = &table[i * element];
-    if (spec.dtype == DType::kF32) {
+    if (dtype == DType::kF32) {
       std::memcpy(out, &value, 4);
-    } else if (spec.dtype == DType::kBf16) {
+    } else if (dtype == DType::kBf16) {
       const std::uint16_t bits = tensor::float_to_bf16(value);
       std::memcpy(out, &bits, 2);
-    } else if (spec.dtype == DType::kF8E4M3) {
-      *out = tensor::float_to_e4m3(static_cast<float>(kFp8Spread * gauss(random)));
+    } else if (dtype == DType::kF8E4M3) {
+      *out = tensor::float_to_e4m3(value);
     } else {
-      const auto nibble = [&] {
-        return tensor::float_to_e2m1(static_cast<float>(kFp4Spread * gauss(random)));
-      };
-      const std::uint8_t low = nibble();
-      *out = static_cast<std::uint8_t>(low | (nibble() << 4));
+      const auto high = static_cast<std::uint8_t>(tensor::float_to_e2m1(draw()) << 4);
+      *out = static_cast<std::uint8_t>(tensor::float_to_e2m1(value) | high);
     }
   }
   return table;
+}
+
+// Four elements of kBytes bytes from each random number.
+template <std::size_t kBytes>
+void draw_from(const std::uint8_t* table, Random& random, std::span<std::uint8_t> out) {
+  std::size_t at = 0;
+  while (at + kBytes <= out.size()) {
+    std::uint64_t bits = random.next();
+    for (int i = 0; i < 4 && at + kBytes <= out.size(); ++i, bits >>= 16, at += kBytes) {
+      std::memcpy(&out[at], table + (bits % kTableValues) * kBytes, kBytes);
+    }
+  }
 }
 
 // The byte of the smaller of the two scales that a matrix uses.
@@ -106,35 +124,37 @@ std::uint8_t first_scale(const TensorSpec& spec) {
 
 }  // namespace
 
-ValueSource::ValueSource(const ModelConfig& config, const TensorSpec& spec, std::uint64_t seed)
-    : spec_(spec), random_(name_seed(seed, spec.name)) {
+const std::vector<std::uint8_t>& ValueTables::get(const TensorSpec& spec) {
+  const Distribution distribution = distribution_of(spec);
+  std::vector<std::uint8_t>& table =
+      tables_[std::make_tuple(spec.dtype, distribution.mean, distribution.spread)];
+  if (table.empty()) {
+    table = make_table(spec.dtype, distribution, name_seed(seed_, "values"));
+  }
+  return table;
+}
+
+ValueSource::ValueSource(const TensorSpec& spec, ValueTables& tables)
+    : spec_(spec), random_(name_seed(tables.seed(), spec.name)) {
   if (spec.dtype == DType::kF8E8M0) {
     first_scale_ = first_scale(spec);
-  } else if (spec.dtype == DType::kI64) {
-    ids_per_row_ = config.expert_top_k;
-  } else {
-    table_ = make_table(spec, name_seed(seed, "values"));
+  } else if (spec.dtype != DType::kI64) {
+    table_ = &tables.get(spec);
   }
 }
 
 void ValueSource::fill(std::span<std::uint8_t> out) {
-  if (spec_.dtype == DType::kF8E8M0) {
-    fill_scales(out);
-  } else if (spec_.dtype == DType::kI64) {
-    fill_expert_ids(out);
-  } else {
-    fill_from_table(out);
-  }
-}
-
-void ValueSource::fill_from_table(std::span<std::uint8_t> out) {
-  const auto element = static_cast<std::size_t>(tensor::dtype_bytes(spec_.dtype));
-  std::size_t at = 0;
-  while (at < out.size()) {
-    std::uint64_t bits = random_.next();
-    for (int i = 0; i < 4 && at < out.size(); ++i, bits >>= 16, at += element) {
-      std::memcpy(&out[at], &table_[(bits % kTableValues) * element], element);
-    }
+  switch (spec_.dtype) {
+    case DType::kF8E8M0:
+      return fill_scales(out);
+    case DType::kI64:
+      return fill_expert_ids(out);
+    case DType::kF32:
+      return draw_from<4>(table_->data(), random_, out);
+    case DType::kBf16:
+      return draw_from<2>(table_->data(), random_, out);
+    default:
+      return draw_from<1>(table_->data(), random_, out);
   }
 }
 
@@ -151,12 +171,12 @@ void ValueSource::fill_scales(std::span<std::uint8_t> out) {
 
 void ValueSource::fill_expert_ids(std::span<std::uint8_t> out) {
   const auto bound = static_cast<std::uint64_t>(spec_.integer_bound);
-  const auto row_bytes = static_cast<std::size_t>(ids_per_row_) * 8;
+  const auto top_k = static_cast<std::uint64_t>(spec_.shape[1]);
+  const std::size_t row_bytes = top_k * 8;
   for (std::size_t row = 0; row + row_bytes <= out.size(); row += row_bytes) {
     const std::uint64_t first = random_.below(bound);
-    const std::uint64_t step = 1 + random_.below(std::max<std::uint64_t>(
-                                       1, bound / static_cast<std::uint64_t>(ids_per_row_)));
-    for (std::uint64_t k = 0; k < static_cast<std::uint64_t>(ids_per_row_); ++k) {
+    const std::uint64_t step = 1 + random_.below(bound / top_k);
+    for (std::uint64_t k = 0; k < top_k; ++k) {
       const std::uint64_t id = (first + k * step) % bound;  // distinct: (top_k - 1) * step < bound
       std::memcpy(&out[row + k * 8], &id, 8);
     }

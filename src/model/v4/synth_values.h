@@ -4,34 +4,49 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
+#include <tuple>
 #include <vector>
 
+#include "compute/tensor/dtype.h"
 #include "foundation/base/random.h"
 #include "model/checkpoint/tensor_spec.h"
-#include "model/v4/config.h"
 
 namespace tandem::v4 {
 
+// Ready values to draw from, made once for each type and distribution.
+class ValueTables {
+ public:
+  explicit ValueTables(std::uint64_t seed) : seed_(seed) {}
+
+  std::uint64_t seed() const { return seed_; }
+
+  // 16384 elements of the tensor's type. Valid as long as this object.
+  const std::vector<std::uint8_t>& get(const checkpoint::TensorSpec& spec);
+
+ private:
+  std::uint64_t seed_;
+  std::map<std::tuple<tensor::DType, double, double>, std::vector<std::uint8_t>> tables_;
+};
+
 class ValueSource {
  public:
-  ValueSource(const ModelConfig& config, const checkpoint::TensorSpec& spec, std::uint64_t seed);
+  // `tables` and `spec` outlive this object.
+  ValueSource(const checkpoint::TensorSpec& spec, ValueTables& tables);
 
   // The next out.size() bytes. REQUIRES: whole rows of integers, whole 8 bytes else, but for the
   // last call.
   void fill(std::span<std::uint8_t> out);
 
  private:
-  void fill_from_table(std::span<std::uint8_t> out);
   void fill_scales(std::span<std::uint8_t> out);
   void fill_expert_ids(std::span<std::uint8_t> out);
 
   const checkpoint::TensorSpec& spec_;
   Random random_;
-  // 65536 bytes of ready values of the tensor's type; a random place gives the next 1, 2 or 4.
-  std::vector<std::uint8_t> table_;
+  const std::vector<std::uint8_t>* table_ = nullptr;
   std::uint8_t first_scale_ = 0;
-  std::int32_t ids_per_row_ = 0;
 };
 
 }  // namespace tandem::v4

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "compute/tensor/numeric_formats.h"
+#include "model/checkpoint/shard_writer.h"
 #include "model/text/tokenizer.h"
 #include "model/v4/inspect.h"
 #include "model/v4/open_model.h"
@@ -125,6 +126,42 @@ TEST(Inspect, KvBytesPerTokenAreThoseOfTheSpecification) {
   EXPECT_NEAR(per_token.at("fp8 rows, fp8 index keys"), 3850, 1);
   EXPECT_NEAR(per_token.at("fp8 rows, mxfp4 index keys"), 3514, 1);
   EXPECT_NEAR(per_token.at("bf16 rows and index keys"), 6880, 1);
+}
+
+// All headers of a 0731 checkpoint of full size; the data are holes in sparse files.
+TEST(Inspect, ReadsTheHeadersOfAFullCheckpoint) {
+  test::TempFolder folder;
+  const ModelConfig config = flash_config(DraftKind::kDspark);
+  test::write_file(folder.path() / "config.json", json::dump(config_to_json(config)));
+  const std::vector<checkpoint::TensorSpec> table = make_tensor_table(config);
+  json::Object map;
+  for (int layer = -1; layer < config.n_layers + config.n_draft_layers; ++layer) {
+    std::vector<const checkpoint::TensorSpec*> shard;
+    std::int64_t bytes = 0;
+    const std::string name = fmt::format("model-{:05}-of-00047.safetensors", layer + 2);
+    for (const checkpoint::TensorSpec& spec : table) {
+      if (spec.layer == layer) {
+        shard.push_back(&spec);
+        bytes += spec.bytes();
+        map[spec.name] = name;
+      }
+    }
+    ASSERT_TRUE(checkpoint::ShardWriter::create(folder.path() / name, shard).ok());
+    const std::uintmax_t header = test::fs::file_size(folder.path() / name);
+    test::fs::resize_file(folder.path() / name, header + static_cast<std::uintmax_t>(bytes));
+  }
+  test::write_file(folder.path() / "model.safetensors.index.json",
+                   json::dump(json::Object{{"metadata", json::Object{{"total_size", 166878536440}}},
+                                           {"weight_map", std::move(map)}}));
+  const ModelReport report = inspect_model(folder.path());
+  EXPECT_TRUE(report.problems.empty()) << report.problems.text();
+  EXPECT_EQ(report.model.files.tensors.size(), 72317U);
+  EXPECT_EQ(report.model.config.n_draft_layers, 3);
+  ASSERT_TRUE(report.ranks[1].possible);
+  // model.md 3.5: 84.140 GB with the embedding split; this engine keeps all of it on each rank and
+  // stores expert ids in 4 bytes instead of 8.
+  const double expected = 84.140 + 0.530 + 0.033 - 0.009;
+  EXPECT_NEAR(static_cast<double>(report.ranks[1].weight_bytes[0]) / 1e9, expected, 0.002);
 }
 
 TEST(Inspect, ReportsAsTextAndJson) {

@@ -180,7 +180,7 @@ std::int64_t status_kilobytes(const std::string& key) {
 TEST(WeightStore, NeedsLittleMemoryBesideTheWeights) {
   test::TempFolder folder;
   SynthOptions options;
-  options.config = tiny_config(DraftKind::kNone, 48);
+  options.config = tiny_config(DraftKind::kNone, 40);
   ASSERT_TRUE(write_synthetic_model(folder.path() / "m", options).ok());
   const OpenedModel model = open_model(folder.path() / "m", 2).value();
   const auto device = device::make_cpu_device();
