@@ -24,16 +24,17 @@ struct SpecialTokens {
 // One trie node. Its children follow it; skip `subtree` entries to reach the next sibling.
 struct TrieNode {
   std::uint32_t subtree;  // number of nodes in this subtree, itself included
-  std::uint32_t first;    // first index into `tokens_at` of the tokens that end here
+  std::uint32_t first;    // first index into `values` of the tokens that end here
   std::uint16_t count;    // how many tokens end here
+  std::uint16_t depth;    // bytes from the root
   std::uint8_t byte;      // the byte on the edge into this node
-  std::uint8_t depth;     // bytes from the root, saturated at 255
 };
 
 // A byte trie in depth-first order. `values` are token ids grouped by node.
 struct ByteTrie {
   std::vector<TrieNode> nodes;  // without a root: the top level starts at 0
   std::vector<std::uint32_t> values;
+  std::size_t max_depth = 0;
 };
 
 class Vocabulary {
