@@ -108,7 +108,9 @@ void Graph::lay_out() {
     const std::uint32_t at = node.first_edge + node.n_edges++;
     sorted[at] = edges_[i];
     sorted_sources[at] = sources_[i];
-    node.consumes |= edges_[i].kind != EdgeKind::kEmpty && edges_[i].kind != EdgeKind::kCall;
+    const EdgeKind kind = edges_[i].kind;
+    node.consumes |=
+        kind == EdgeKind::kByte || kind == EdgeKind::kLiteral || kind == EdgeKind::kSpecial;
   }
   edges_ = std::move(sorted);
   sources_ = std::move(sorted_sources);

@@ -41,7 +41,7 @@ struct Node {
   std::uint32_t n_edges = 0;
   bool end = false;       // a rule may return here
   bool blank = false;     // a bounded run of white space may come first
-  bool consumes = false;  // some edge reads input
+  bool consumes = false;  // some edge reads a byte, a literal or a special token
 };
 
 // White space in front of a blank node: nothing, one space, or one newline and its indentation.

@@ -107,6 +107,11 @@ void StateSpace::add_node(std::uint32_t stack, NodeId node, std::uint32_t blanks
         pending_.push_back({below, graph_->rule_start(edge.arg), 0});
       } else if (edge.kind == EdgeKind::kLexeme) {
         const Lexeme& lexeme = graph_->lexeme_at(edge.arg);
+        const Item inside{item.stack, (kInLexeme << kKindShift) | (n.first_edge + i),
+                          lexeme.start()};
+        if (first_visit(inside)) {
+          building_.push_back(inside);
+        }
         if (lexeme.accepts(lexeme.start())) {
           pending_.push_back({item.stack, edge.target, 0});
         }
@@ -181,8 +186,6 @@ void StateSpace::advance(const Item& item, std::uint8_t byte) {
       add_node(item.stack, edge.target, 0);
     } else if (edge.kind == EdgeKind::kLiteral) {
       literal(i, 0);
-    } else if (edge.kind == EdgeKind::kLexeme) {
-      advance_lexeme(item.stack, i, graph_->lexeme_at(edge.arg).start(), byte);
     }
   }
   if (node.blank) {
@@ -316,17 +319,15 @@ StateId StateSpace::step_token(StateId state, std::string_view bytes) {
 
 void StateSpace::list_item_bytes(const Item& item, std::array<std::uint64_t, 4>* out) const {
   const auto set = [&](std::uint8_t byte) { (*out)[byte / 64U] |= 1ULL << (byte % 64U); };
-  const auto lexeme = [&](const Lexeme& lex, Lexeme::Position position) {
+  const std::uint32_t id = id_of(item);
+  if (kind_of(item) == kInLexeme) {
+    const Lexeme& lexeme = graph_->lexeme_at(graph_->edge(id).arg);
     for (unsigned b = 0; b < 256; ++b) {
-      Lexeme::Position next = position;
-      if (lex.step(&next, static_cast<std::uint8_t>(b)) != Lexeme::Step::kDead) {
+      Lexeme::Position next = item.at;
+      if (lexeme.step(&next, static_cast<std::uint8_t>(b)) != Lexeme::Step::kDead) {
         set(static_cast<std::uint8_t>(b));
       }
     }
-  };
-  const std::uint32_t id = id_of(item);
-  if (kind_of(item) == kInLexeme) {
-    lexeme(graph_->lexeme_at(graph_->edge(id).arg), item.at);
     return;
   }
   if (kind_of(item) == kInLiteral) {
@@ -342,9 +343,6 @@ void StateSpace::list_item_bytes(const Item& item, std::array<std::uint64_t, 4>*
       }
     } else if (edge.kind == EdgeKind::kLiteral) {
       set(static_cast<std::uint8_t>(graph_->text(edge)[0]));
-    } else if (edge.kind == EdgeKind::kLexeme) {
-      const Lexeme& lex = graph_->lexeme_at(edge.arg);
-      lexeme(lex, lex.start());
     }
   }
   if (node.blank) {
