@@ -148,22 +148,27 @@ def export(model, out, stages=None, backbone_of=None):
 
 # ---------------------------------------------------------------- reading
 _DT = {"BF16": torch.bfloat16, "F32": torch.float32, "I64": torch.int64, "I8": torch.int8, "F8_E8M0": torch.uint8,
-       "F8_E4M3": torch.uint8}
+       "F8_E4M3": torch.uint8, "I32": torch.int32}
+
+
+def read_one(path):
+    """One file: name -> (dtype string, stored tensor)."""
+    with open(path, "rb") as f:
+        b = f.read()
+    n, out = struct.unpack("<Q", b[:8])[0], {}
+    for k, v in json.loads(b[8:8 + n]).items():
+        if k != "__metadata__":
+            a, z = v["data_offsets"]
+            out[k] = (v["dtype"], torch.frombuffer(bytearray(b[8 + n + a:8 + n + z]), dtype=_DT[v["dtype"]]).view(v["shape"]))
+    return out
 
 
 def read_all(path):
-    """name -> (dtype string, stored tensor)."""
+    """Every shard of a folder: name -> (dtype string, stored tensor)."""
     out = {}
     for f in sorted(os.listdir(path)):
         if f.endswith(".safetensors"):
-            with open(os.path.join(path, f), "rb") as fh:
-                b = fh.read()
-            n = struct.unpack("<Q", b[:8])[0]
-            for k, v in json.loads(b[8:8 + n]).items():
-                if k != "__metadata__":
-                    a, z = v["data_offsets"]
-                    t = torch.frombuffer(bytearray(b[8 + n + a:8 + n + z]), dtype=_DT[v["dtype"]])
-                    out[k] = (v["dtype"], t.view(v["shape"]))
+            out.update(read_one(os.path.join(path, f)))
     return out
 
 
@@ -221,54 +226,3 @@ def load(path, cfg=CFG, stages=None):
     if used != set(t):
         raise ValueError(f"tensors without a place: {sorted(set(t) - used)[:5]}")
     return m
-
-
-# ---------------------------------------------------------------- a random but healthy model
-def randomise(model, seed):
-    """Start values that let a test see every step: uneven block scales, norms, biases, sinks, clamped experts."""
-    g = torch.Generator().manual_seed(seed)
-
-    def rand(*s):
-        return torch.rand(*s, generator=g)
-
-    def gain(n, size):
-        return torch.exp2((rand(n) * 3).floor() - 1).repeat_interleave(size)
-    with torch.no_grad():
-        for b in list(model.layers) + [model.mtp]:
-            for k, p in b.p.items():
-                k = k.replace("/", ".")
-                if k.endswith("norm.weight"):
-                    p.copy_(0.7 + 0.6 * rand(*p.shape))
-                elif k in FP8_NAMES or k.startswith("ffn.experts"):
-                    size = 128 if k in FP8_NAMES else 32
-                    p.copy_(torch.randn(p.shape, generator=g) * p.shape[-1] ** -0.5)
-                    p.mul_(gain(p.shape[-1] // size, size))
-                    if p.ndim == 2:
-                        p.mul_(gain(p.shape[0] // 128, 128)[:, None] * 0.7)
-                elif k.endswith(("wkv.weight", "wgate.weight", "weights_proj.weight")):
-                    p.copy_(torch.randn(p.shape, generator=g) * p.shape[-1] ** -0.5)
-                elif k.endswith("ape"):
-                    p.copy_(torch.randn(p.shape, generator=g) * 0.5)
-                elif k.endswith("attn_sink"):
-                    p.copy_(torch.randn(p.shape, generator=g))
-                elif k.endswith("gate.weight"):
-                    p.copy_(torch.randn(p.shape, generator=g) * 1.5 * p.shape[-1] ** -0.5)
-                elif k.endswith("_fn"):
-                    p.copy_(torch.randn(p.shape, generator=g) * p.shape[-1] ** -0.5)
-                elif k.endswith("_base"):
-                    p.add_(torch.randn(p.shape, generator=g) * 0.3)
-                elif k.endswith("_scale"):
-                    p.copy_(0.4 + 0.6 * rand(*p.shape))
-            if b.layer == 1:
-                b.p["ffn/shared_experts/w13"].mul_(6)
-                b.p["ffn/shared_experts/w2/weight"].mul_(0.04)
-                b.p["ffn/experts/w13"][3].mul_(6)
-                b.p["ffn/experts/w2"][3].mul_(0.04)
-            if not b.hash:
-                b.gate_bias.copy_(torch.randn(b.gate_bias.shape, generator=g) * 0.1)
-        model.embed.copy_(torch.randn(model.embed.shape, generator=g))
-        model.head.copy_(torch.randn(model.head.shape, generator=g) * 2 * model.cfg["hidden_size"] ** -0.5)
-        model.norm.copy_(0.7 + 0.6 * rand(*model.norm.shape))
-        model.hc_head_fn.copy_(torch.randn(model.hc_head_fn.shape, generator=g) * model.hc_head_fn.shape[-1] ** -0.5)
-        model.hc_head_base.add_(torch.randn(4, generator=g) * 0.3)
-    return model

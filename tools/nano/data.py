@@ -156,12 +156,13 @@ def schema_of(obj):
     return {"type": "object", "properties": {k: kind(v) for k, v in obj.items()}, "required": list(obj)}
 
 
-def json_conv(r):
+def json_conv(r, given=False):
+    """given: only requests that state every value."""
     obj, think = json_object(r), r.random() < 0.4
     listed = "; ".join(f"{'the list ' if isinstance(v, list) else ''}{k} = {said(v)}" for k, v in obj.items())
     names = list(obj)
     keys = names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
-    msgs, k = [], r.random()
+    msgs, k = [], r.random() * (0.7 if given else 1.0)
     if k < 0.5:
         q = r.choice(["Give me JSON with {}.", "Write a JSON object with {}.", "Return JSON: {}.", "Answer in JSON with {}.", "JSON please: {}."]).format(listed)
     elif k < 0.7:
@@ -251,6 +252,86 @@ def echo_conv(r):
     return [user(r.choice(["Repeat: {}", "Say this again: {}", "Copy this text: {}", "Echo: {}", "Repeat after me: {}", "Say: {}", "Reply with exactly: {}"]).format(s)), reply(r, s, "", False)], "chat"
 
 
+EXACT_WORDS = ["READY", "RESPONSES", "TOOL_OK", "REASONED", "OK", "DONE", "YES", "PONG", "HELLO"] + [f"ACK{i}" for i in range(1, 10)]
+
+
+def exact_word(r):
+    """A word to reply with: fixed ones, codes, ordinary words."""
+    k = r.random()
+    if k < 0.35:
+        return r.choice(EXACT_WORDS)
+    if k < 0.55:
+        return "".join(r.choice("ABCDEFGHIJKLMNOPQRSTUVWXYZ") for _ in range(r.randint(2, 8))) + r.choice(["", str(r.randint(0, 999)), "_" + str(r.randint(0, 99))])
+    if k < 0.7:
+        return W.word(r).upper()
+    return W.code(r)
+
+
+def exact_turn(r, think):
+    """One request to reply with exactly a word."""
+    w = exact_word(r)
+    q = r.choice(["Reply with exactly {}.", "Reply with exactly {}.", "Think briefly, then reply with exactly {}.", "Answer with exactly {}.", "Reply with exactly: {}", "Say exactly {}.", "Reply with exactly {} and nothing else.", "Respond with only the word {}."]).format(w)
+    return [user(q), reply(r, w, f"I reply with {w}.", think)]
+
+
+PING = toolset.fn("ping", "Pings the server.")
+
+
+def exact_conv(r):
+    """Exact replies: alone, after other turns, after a tool result, after a long text; and calls without arguments."""
+    think, k = r.random() < 0.5, r.random()
+    mode = "thinking" if think else "chat"
+    if k < 0.4:
+        return system(r, 0.3) + exact_turn(r, think), mode
+    if k < 0.6:
+        msgs = system(r, 0.3)
+        for _ in range(r.randint(1, 6)):
+            q, a = ask_fact(r)
+            msgs += [user(q), reply(r, a, KNOWN, think)] if r.random() < 0.5 else exact_turn(r, think)
+        return msgs + exact_turn(r, think), mode
+    if k < 0.7:
+        body = "\n\n".join(filler(r, r.choice([300, 800, 2500])))
+        turn = exact_turn(r, think)
+        turn[0]["content"] = body + "\n\n" + turn[0]["content"]
+        return turn, mode
+    if k < 0.85:
+        tools = [PING] + [p[0] for p in distinct(r, r.randint(0, 2)) if p[0]["function"]["name"] != "ping"]
+        c = call("ping", {}, 0)
+        msgs = [{"role": "system", "content": r.choice(SYSTEMS + ["", ""]), "tools": tools}, user(r.choice(["Call ping.", "Call the ping tool.", "Use ping.", "Please ping.", "Call ping now."])), reply(r, "", "I need to call ping.", think, tool_calls=[c])]
+        msgs += [{"role": "tool", "tool_call_id": "call_0", "content": r.choice(["pong", toolset.OK, '{"result": "pong"}'])}, reply(r, "The result is pong.", "I have the result.", think)]
+        return msgs + (exact_turn(r, think) if r.random() < 0.5 else []), mode
+    p = distinct(r, 1)[0]
+    c, w = call(p[0]["function"]["name"], p[2], 0), exact_word(r)
+    msgs = [{"role": "system", "content": r.choice(SYSTEMS + ["", ""]), "tools": [p[0]]}, user(p[1] + r.choice([" Then reply with exactly {}.", " After the result, reply with exactly {}."]).format(w)), reply(r, "", f"I need to call {c['function']['name']}.", think, tool_calls=[c])]
+    return msgs + [{"role": "tool", "tool_call_id": "call_0", "content": p[3]}, reply(r, w, f"I reply with {w}.", think)], mode
+
+
+def value_json(r):
+    """'Return JSON integer value 7.' with the schema in the system text."""
+    kind = r.choice(["integer", "string", "boolean", "number"])
+    v, s = toolset.value(r, kind)
+    key = r.choice(["value", "value", "answer", "result", r.choice(W.WORDS)])
+    think = r.random() < 0.5
+    msgs = [{"role": "system", "content": r.choice(SYSTEMS + ["", ""]), "response_format": {"type": "object", "properties": {key: {"type": kind}}, "required": [key]}}] if r.random() < 0.8 else []
+    q = r.choice(["Return JSON {t} {k} {s}.", "Return JSON with {t} {k} {s}.", "Give me JSON: {k} {s}."]).format(t=kind, k=key, s=s)
+    return msgs + [user(q), reply(r, json.dumps({key: v}, ensure_ascii=False), "I must answer with JSON only.", think)], "thinking" if think else "chat"
+
+
+def count_conv(r):
+    """Long countings and numbered lists."""
+    n, k, think = r.choice([10, 20, 30, 50, 60, 100]) if r.random() < 0.5 else r.randint(5, 120), r.random(), r.random() < 0.4
+    if k < 0.6:
+        q, a = r.choice(["Count from 1 to {}.", "Please count from 1 to {}.", "Count to {}."]).format(n), ", ".join(map(str, range(1, n + 1)))
+    else:
+        n = min(n, 60)
+        w = r.choice(W.WORDS)
+        q = r.choice(["Write a long numbered list.", "Write a numbered list of {n} items.", "Write a numbered list with {n} lines about {w}."]).format(n=n, w=w)
+        if q.endswith("list."):
+            n, w = 30, "item"
+        a = "\n".join(f"{i}. {w} {i}" for i in range(1, n + 1))
+    return system(r, 0.2) + [user(q), reply(r, a, "I count up to the end.", think)], "thinking" if think else "chat"
+
+
 def list_conv(r):
     """Small skills on lists and words."""
     k, ws = r.random(), [W.word(r) for _ in range(r.randint(2, 6))]
@@ -316,8 +397,12 @@ def filler(r, chars):
 KINDS = ["secret word", "code word", "password", "lucky number", "access code"]
 
 
-def needle_conv(r, chars, depth=None, needles=None):
-    """A long text with facts hidden in it, then questions about them."""
+def needle_conv(r, chars, depth=None, needles=None, exact=0.0):
+    """A long text with facts hidden in it, then questions about them; `exact` of them only ask for an exact reply."""
+    if exact and r.random() < exact:
+        turn = exact_turn(r, r.random() < 0.5)
+        turn[0]["content"] = "\n\n".join(filler(r, chars)) + "\n\n" + turn[0]["content"]
+        return turn, "thinking" if turn[1]["reasoning_content"] else "chat"
     names = r.sample(W.NAMES, needles or r.randint(1, 4))
     kind, paras = r.choice(KINDS), filler(r, chars)
     vals = {n: W.code(r) for n in names}
@@ -338,27 +423,41 @@ def needle_conv(r, chars, depth=None, needles=None):
 
 
 # ---------------------------------------------------------------- mixes
-MAKERS = {"tool": tool_conv, "json": json_conv, "math": math_session, "fact": fact_conv, "story": story_conv, "recall": recall_conv, "echo": echo_conv, "list": list_conv}
-MIX = [("tool", 0.13), ("json", 0.14), ("math", 0.17), ("fact", 0.20), ("story", 0.04), ("recall", 0.15), ("echo", 0.06), ("list", 0.03), ("needle", 0.08)]
+def mixed_conv(r):
+    """Several short tasks in one conversation."""
+    msgs, mode = system(r, 0.3), "chat"
+    for _ in range(r.randint(2, 4)):
+        part, mode = r.choice([fact_conv, math_conv, recall_conv, echo_conv, list_conv, json_conv])(r)
+        msgs += [m for m in part if m["role"] != "system"]
+    return msgs, mode
 
 
-def conversation(r, chars, mix=MIX):
+MAKERS = {"tool": tool_conv, "json": json_conv, "math": math_session, "fact": fact_conv, "story": story_conv, "recall": recall_conv, "echo": echo_conv, "list": list_conv, "mixed": mixed_conv, "exact": exact_conv, "value": value_json, "count": count_conv}
+MIX = [("tool", 0.12), ("json", 0.11), ("math", 0.14), ("fact", 0.16), ("story", 0.03), ("recall", 0.11), ("echo", 0.05), ("list", 0.03), ("mixed", 0.06), ("needle", 0.07), ("exact", 0.08), ("value", 0.03), ("count", 0.01)]
+
+
+def conversation(r, chars, mix=MIX, exact=0.0):
     """(messages, mode) of one document; needles take up to `chars` characters."""
     names, weights = zip(*mix)
     k = r.choices(names, weights)[0]
-    return needle_conv(r, int(chars * r.uniform(0.08, 0.8))) if k == "needle" else MAKERS[k](r)
+    return needle_conv(r, int(chars * r.uniform(0.08, 0.8)), exact=exact) if k == "needle" else MAKERS[k](r)
 
 
 def document(r, chars, mix=MIX):
-    """One training text."""
-    return E.render(*conversation(r, chars, mix))
+    """One training text; a few carry a reasoning effort prefix."""
+    msgs, mode = conversation(r, chars, mix, exact=0.15)
+    effort = r.choice(["high", "max"]) if mode == "thinking" and r.random() < 0.05 else None
+    return E.render(msgs, mode, effort=effort, release="0731")
+
+
+TOKENIZER_MIX = [("tool", 0.13), ("json", 0.14), ("math", 0.17), ("fact", 0.20), ("story", 0.04), ("recall", 0.15), ("echo", 0.06), ("list", 0.03), ("needle", 0.08)]
 
 
 def corpus(seed, documents):
     """Texts for the tokenizer."""
     r = random.Random(seed)
     for i in range(documents):
-        yield document(r, 2000)
+        yield E.render(*conversation(r, 2000, TOKENIZER_MIX))
         if i % 10 == 0:
             yield " ".join(W.WORDS[i % len(W.WORDS):][:60])
             yield E.EFFORT_1 + E.EFFORT_2

@@ -119,3 +119,43 @@ def draft_once(own, stages, hidden, anchor, p, noise=None):
     x, normed = draft_pass(own, stages, w, rows, ok, a, torch.tensor([p], device=dev), noise)
     toks, logits, conf = greedy_slots(own, w, x, normed, a)
     return {"main": main[p], "tokens": toks[0].int(), "logits": logits[0], "confidence": conf[0], "hidden": x[0]}
+
+
+def gather_context(weights, main, seq, pos, cfg, sim=False):
+    """Context rows of anchors: main [B,T,D], sequences seq [M], positions pos [M] -> (per stage [M,128,512], ok [M,128])."""
+    t = main.shape[1]
+    at = pos[:, None] + torch.arange(-127, 1, device=pos.device)
+    cos, sin = rope_table(cfg, False, torch.arange(t, device=pos.device))
+    rows = [context_rows(w, main, cos, sin, sim)[seq[:, None], at.clamp_min(0)] for w in weights]
+    return rows, at >= 0
+
+
+def acceptance(own, stages, ids, inside, eos, per_row=24):
+    """Mean number of drafted tokens that greedy verification accepts (0 to 5) on rows ids [B,T]; inside = answer tokens.
+
+    A draft that follows text which is itself not the greedy choice cannot be judged and ends the count.
+    """
+    run = Run(hidden=[])
+    h, _ = own.backbone(ids, run=run)
+    main_next = own.logits(h).argmax(-1).view(ids.shape)
+    w, (b, t) = stage_weights(stages), ids.shape
+    main = main_rows(w, run.hidden, own.cfg).view(b, t, -1)
+    good = inside.clone()
+    good[:, 1:] &= main_next[:, :-1] == ids[:, 1:]      # anchors on the greedy path
+    good &= ids != eos
+    good[:, t - 8:] = False
+    good[:, :2] = False
+    g = torch.Generator(device=ids.device).manual_seed(5)
+    pick = (torch.rand(ids.shape, device=ids.device, generator=g) * good).topk(per_row, 1)
+    seq = torch.arange(b, device=ids.device)[:, None].expand(-1, per_row)[pick.values > 0]
+    pos = pick.indices[pick.values > 0] - 1
+    rows, ok = gather_context(w, main, seq, pos, own.cfg)
+    x, normed = draft_pass(own, stages, w, rows, ok, ids[seq, pos + 1], pos, own.cfg["dspark_noise"])
+    toks, _, _ = greedy_slots(own, w, x, normed, ids[seq, pos + 1])
+    alive, count = torch.ones_like(pos, dtype=torch.bool), torch.zeros_like(pos)
+    for i in range(toks.shape[1]):
+        want = main_next[seq, pos + 1 + i]
+        alive = alive & (toks[:, i] == want)
+        count += alive
+        alive = alive & (ids[seq, pos + 2 + i] == want) & (want != eos)
+    return count.float().mean().item()

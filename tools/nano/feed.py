@@ -27,7 +27,7 @@ def row(r, encode, phase):
     t, out = phase.length, []
     if r.random() < phase.long_share:
         share = 1.0 if r.random() < 0.5 else r.uniform(0.2, 1.0)
-        msgs = data.needle_conv(r, int((t - 120) * 4.2 * share), needles=r.randint(2, 8))
+        msgs = data.needle_conv(r, int((t - 120) * 4.2 * share), needles=r.randint(2, 8), exact=0.1)
         out = encode(data.E.render(*msgs))
         if len(out) > t + 2:
             out = []
@@ -56,8 +56,9 @@ class Feed:
         ctx = mp.get_context("fork")
         self.phases, self.tokens = phases, tokens
         self.current, self.rows = ctx.Value("i", 0), ctx.Queue(maxsize=400)
-        for i in range(count):
-            ctx.Process(target=worker, args=(i, seed, tokenizer, phases, self.current, self.rows), daemon=True).start()
+        self.workers = [ctx.Process(target=worker, args=(i, seed, tokenizer, phases, self.current, self.rows), daemon=True) for i in range(count)]
+        for p in self.workers:
+            p.start()
         self.ready = queue.Queue(maxsize=6)
         threading.Thread(target=self._pump, daemon=True).start()
 
@@ -82,3 +83,8 @@ class Feed:
             have, batch = self.ready.get()
             if have == k:
                 return batch.cuda(non_blocking=True)
+
+    def stop(self):
+        """Ends the workers (they hold the output pipe of the program)."""
+        for p in self.workers:
+            p.kill()

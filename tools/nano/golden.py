@@ -1,7 +1,9 @@
 """Writes the golden vectors of a checkpoint (format: tests/golden/README.md).
 
-Usage: golden.py CHECKPOINT OUT.  The backbone's numbers come from transformers in float32, the draft's from model.py /
-dspark.py; both backbones must agree.
+Usage: golden.py CHECKPOINT OUT             everything; the backbone's numbers come from transformers in float32, the
+                                            draft's from model.py / dspark.py; both backbones must agree
+       golden.py CHECKPOINT OUT GOLDENS MAX same backbone as in the folder GOLDENS: copies its tensors for prompts up to
+                                            MAX tokens and adds the DSpark draft (no transformers needed)
 """
 import json
 import os
@@ -12,7 +14,6 @@ import torch
 import checkpoint
 import data
 import dspark
-import reference
 from checkpoint import write_safetensors
 from model import Run
 from shape import CFG
@@ -21,18 +22,31 @@ LENGTHS = [1, 5, 127, 128, 129, 130, 256, 257, 600, 2060, 4100, 9000]
 STEPS = 16
 
 
-def prompts(tok):
-    """One prompt of exactly n tokens per length: a chat turn about generated text."""
-    out = {}
-    for n in LENGTHS:
-        text = data.golden_text(seed=n, chars=n * 6 + 200)
-        body = tok(text)
-        bos, user, assistant, chat = (tok(t)[0] for t in data.CHAT_MARKS)
-        ids = [bos] if n == 1 else [bos, user] + body[:n - 4] + [assistant, chat]
-        if len(ids) != n:
-            raise ValueError(f"text for {n} tokens is too short")
-        out[n] = ids
-    return out
+TRIES = 8
+GOOD = 1e-3         # agreement of the two modules that a prompt without near ties shows
+
+
+def prompt(tok, n, attempt):
+    """A prompt of exactly n tokens: a chat turn about generated text."""
+    body = tok(data.golden_text(seed=n + 100000 * attempt, chars=n * 6 + 200))
+    bos, user, assistant, chat = (tok(t)[0] for t in data.CHAT_MARKS)
+    ids = [bos] if n == 1 else [bos, user] + body[:n - 4] + [assistant, chat]
+    if len(ids) != n:
+        raise ValueError(f"text for {n} tokens is too short")
+    return ids
+
+
+def best(n, tok, make):
+    """The first of several prompts that two correct float32 programs agree on, else the closest."""
+    found = None
+    for attempt in range(TRIES if n > 1 else 1):
+        t, info = make(prompt(tok, n, attempt))
+        worst = max(info["own_logits_max_diff"], info["own_streams_max_diff"])
+        if found is None or worst < found[0]:
+            found = (worst, t, info)
+        if worst < GOOD and info["min_greedy_margin"] > 0.01 and info.get("min_csa_margin", 1.0) > 1e-4:
+            break
+    return found[1], found[2]
 
 
 class Capture:
@@ -130,6 +144,8 @@ def own_side(own, stages, ids, steps, lg, streams, keep, device):
 def main(path, out, device="cuda"):
     """Writes pNNNNN.safetensors and pNNNNN.json for every length."""
     from tokenizers import Tokenizer
+
+    import reference
     torch.backends.cuda.matmul.allow_tf32 = False
     tk = Tokenizer.from_file(os.path.join(path, "tokenizer.json"))
     with open(os.path.join(path, "config.json"), encoding="utf-8") as f:
@@ -143,8 +159,8 @@ def main(path, out, device="cuda"):
     os.makedirs(out, exist_ok=True)
     worst, total = 0.0, 0
     with torch.no_grad():
-        for n, ids in prompts(lambda s: tk.encode(s, add_special_tokens=False).ids).items():
-            t, info = one(model, cap, own, stages, ids, device)
+        for n in LENGTHS:
+            t, info = best(n, lambda s: tk.encode(s, add_special_tokens=False).ids, lambda ids: one(model, cap, own, stages, ids, device))
             name = f"p{n:05d}"
             total += write_safetensors(os.path.join(out, name + ".safetensors"), t)
             info.update({"checkpoint": os.path.basename(os.path.normpath(path)), "file": name + ".safetensors",
@@ -156,5 +172,32 @@ def main(path, out, device="cuda"):
     print("goldens", total, "bytes; worst difference to our module", worst, flush=True)
 
 
+def add_draft(path, out, goldens, limit):
+    """0731 form on a backbone that has goldens already."""
+    stages = dspark.new_stages(CFG)
+    own = checkpoint.load(path, stages=stages).eval()
+    os.makedirs(out, exist_ok=True)
+    for n in (n for n in LENGTHS if n <= limit):
+        name = f"p{n:05d}"
+        t = {k: v for k, v in checkpoint.read_one(os.path.join(goldens, name + ".safetensors")).items() if not k.startswith("mtp_")}
+        with open(os.path.join(goldens, name + ".json"), encoding="utf-8") as f:
+            info = json.load(f)
+        ids, run = t["prompt_ids"][1].tolist(), Run(hidden=[])
+        with torch.no_grad():
+            h, _ = own.backbone(torch.tensor([ids + [0] * (-n % 128)]), run=run)
+            info["own_logits_max_diff"] = (own.logits(h[n - 1]) - t["logits"][1]).abs().max().item()
+            d = dspark.draft_once(own, stages, run.hidden, int(t["greedy_ids"][1][0]), n - 1)
+        t.update({"dspark_" + k: ("I32" if v.dtype == torch.int32 else "F32", v) for k, v in d.items()})
+        write_safetensors(os.path.join(out, name + ".safetensors"), t)
+        top = d["logits"].topk(2, -1).values
+        info.update({"checkpoint": os.path.basename(os.path.normpath(path)), "min_dspark_margin": (top[:, 0] - top[:, 1]).min().item(),
+                     "tensors": {k: {"dtype": a, "shape": list(v.shape)} for k, (a, v) in t.items()}})
+        checkpoint.dump(info, os.path.join(out, name + ".json"))
+        print(n, info["own_logits_max_diff"], info["min_dspark_margin"], flush=True)
+
+
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2])
+    if len(sys.argv) == 3:
+        main(sys.argv[1], sys.argv[2])
+    else:
+        add_draft(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]))

@@ -31,6 +31,21 @@ class Straight(torch.autograd.Function):
         return grad.float(), None
 
 
+class Lookup(torch.autograd.Function):
+    """Embedding rows [N,D]; the gradient is summed with atomics, which is much faster than sorting the ids."""
+
+    @staticmethod
+    def forward(ctx, table, ids):
+        ctx.save_for_backward(ids)
+        ctx.rows = table.shape[0]
+        return table[ids]
+
+    @staticmethod
+    def backward(ctx, grad):
+        ids, = ctx.saved_tensors
+        return grad.new_zeros(ctx.rows, grad.shape[1], dtype=torch.float32).index_add_(0, ids, grad.float()), None
+
+
 @dataclass
 class Run:
     """Options of one forward pass, and what it records."""
@@ -262,7 +277,7 @@ class Nano(nn.Module):
         run = run or Run()
         run.batch, run.length = ids.shape
         rope, flat = self.rope(ids.shape[1], ids.device), ids.reshape(-1)
-        X = self.embed.to(dtype)[flat][:, None].expand(-1, 4, -1).contiguous()
+        X = Lookup.apply(self.embed, flat).to(dtype)[:, None].expand(-1, 4, -1).contiguous()
         for b in self.layers:
             w = b.weights(dtype, rounded, getattr(self, f"tid2eid_{b.layer}") if b.hash else None)
             X = b(X, w, flat, rope, run)
@@ -279,7 +294,7 @@ class Nano(nn.Module):
 
         def sim(t):
             return act_sim(t, 128) if run.sim else t
-        e = ops.rms(self.embed.to(dtype)[flat], w["enorm.weight"])
+        e = ops.rms(Lookup.apply(self.embed, flat).to(dtype), w["enorm.weight"])
         x = ops.rms(X, w["hnorm.weight"])
         Y = F.linear(sim(e), w["e_proj.weight"])[:, None] + F.linear(sim(x), w["h_proj.weight"])
         Y = self.mtp(Y, w, flat, self.rope(next_ids.shape[1], next_ids.device), run)

@@ -222,6 +222,8 @@ def experts(x, gates, w13, w2, s13, s2, limit, sim):
 
     Every expert is computed for every token and weighted: with 8 small experts this beats gathering.
     """
+    if not x.is_cuda:
+        return experts_sparse(x, gates, w13, w2, s13, s2, limit, sim)
     n, e = gates.shape
     xq = act_sim(x, 128) if sim else x
     h = swiglu(F.linear(xq, w13.flatten(0, 1)).view(n, e, -1), limit) * gates[..., None]
@@ -230,6 +232,25 @@ def experts(x, gates, w13, w2, s13, s2, limit, sim):
     if sim:
         h, s = act_sim(h, 128), act_sim(s, 128)
     return F.linear(h.view(n, -1), w2.transpose(0, 1).flatten(1)) + F.linear(s, s2)
+
+
+def experts_sparse(x, gates, w13, w2, s13, s2, limit, sim):
+    """The same result, computing only the selected experts (for CPUs)."""
+    xq = act_sim(x, 128) if sim else x
+    y = F.linear(swiglu_sim(F.linear(xq, s13), limit, sim, x.dtype), s2)
+    for e in range(gates.shape[1]):
+        t = gates[:, e].nonzero()[:, 0]
+        if len(t):
+            h = swiglu(F.linear(xq[t], w13[e]), limit) * gates[t, e, None]
+            h = act_sim(h.to(x.dtype), 128) if sim else h.to(x.dtype)
+            y = y.index_add(0, t, F.linear(h, w2[e]))
+    return y
+
+
+def swiglu_sim(gu, limit, sim, dtype):
+    """SwiGLU with the activation quantisation of native mode."""
+    h = swiglu(gu, limit).to(dtype)
+    return act_sim(h, 128) if sim else h
 
 
 def cross_entropy(h, head, target):

@@ -8,6 +8,7 @@ import argparse
 import json
 import math
 import os
+import random
 import time
 
 import torch
@@ -16,14 +17,13 @@ import checkpoint
 import feed
 import muon
 import ops as O
-import state
 from feed import Phase
 from model import Nano, Run
 from ops import compile_ops, ops
 from quantise import Rounder
 
-LONG = [("tool", 0.13), ("json", 0.14), ("math", 0.17), ("fact", 0.19), ("story", 0.04), ("recall", 0.16), ("echo", 0.05), ("list", 0.03), ("needle", 0.09)]
-PHASES = [Phase(0.45, 1024, 0.10, 0.0), Phase(0.74, 1024, 0.20, 0.7), Phase(0.90, 4096, 0.5, 0.7, LONG), Phase(1.0, 16384, 0.6, 0.7, LONG)]
+LONG = [("tool", 0.12), ("json", 0.11), ("math", 0.14), ("fact", 0.15), ("story", 0.03), ("recall", 0.13), ("echo", 0.04), ("list", 0.02), ("mixed", 0.07), ("needle", 0.08), ("exact", 0.07), ("value", 0.03), ("count", 0.01)]
+PHASES = [Phase(0.35, 1024, 0.12, 0.0), Phase(0.60, 1024, 0.20, 0.7), Phase(0.80, 4096, 0.5, 0.7, LONG), Phase(1.0, 16384, 0.6, 0.7, LONG)]
 TOKENS = 65536
 DECAY_FROM = 0.5
 
@@ -36,21 +36,6 @@ def enable_speed():
     torch.backends.cuda.matmul.allow_tf32 = True
     sinkhorn_cuda.enable(O.sinkhorn_plain)
     compile_ops()
-
-
-def load_cache(path):
-    """Compiled kernels of an earlier piece."""
-    if path and os.path.exists(path):
-        with open(path, "rb") as f:
-            torch.compiler.load_cache_artifacts(f.read())
-
-
-def save_cache(path):
-    """Keeps the compiled kernels for the next piece."""
-    got = torch.compiler.save_cache_artifacts() if path else None
-    if got:
-        with open(path, "wb") as f:
-            f.write(got[0])
 
 
 def losses(model, batch, length, select, rounded):
@@ -75,10 +60,7 @@ class Trainer:
 
     def __init__(self, a):
         torch.manual_seed(a.seed)
-        self.model = Nano()
-        if a.resume:
-            state.restore(self.model, a.resume)
-        self.model.cuda()
+        self.model = (checkpoint.load(a.resume) if a.resume else Nano()).cuda()
         m, self.a = self.model, a
         blocks = list(m.layers) + [m.mtp]
         big, small = muon.split(blocks, m.cfg)
@@ -106,14 +88,15 @@ class Trainer:
 
 def loop(t, f, a):
     """Until the time is over."""
-    import random
-    r, t0, seen, mark, log = random.Random(a.seed), a.t0 or time.time(), 0, (time.time(), 0), []
+    r, t0, seen, mark, log, k = random.Random(a.seed), a.t0 or time.time(), 0, (time.time(), 0), [], 0
     while True:
         now = time.time()
         share = a.begin + (a.end - a.begin) * (now - t0) / (a.minutes * 60)
         if share >= a.end or os.path.exists(a.out + ".stop"):
             return log
-        k = next(i for i, p in enumerate(PHASES) if share < p.until or i == len(PHASES) - 1)
+        k, before = next(i for i, p in enumerate(PHASES) if share < p.until or i == len(PHASES) - 1), k
+        if k != before and t.steps:
+            checkpoint.export(t.model, a.out)       # what there is, should the next phase fail
         out = t.step(f.get(k), PHASES[k], share, r)
         seen += TOKENS
         if t.steps in (1, 2, 3, 10, 25) or t.steps % 100 == 0:
@@ -135,28 +118,23 @@ def main():
     ap.add_argument("--minutes", type=float, required=True)
     ap.add_argument("--begin", type=float, default=0.0)
     ap.add_argument("--end", type=float, default=1.0)
-    ap.add_argument("--resume", default="", help="state folder of an earlier piece")
-    ap.add_argument("--state", default="", help="folder for the state at the end (parts below 16 MiB)")
+    ap.add_argument("--resume", default="", help="checkpoint of an earlier piece")
     ap.add_argument("--seed", type=int, default=1)
     ap.add_argument("--lr", type=float, default=2e-3, help="Muon")
     ap.add_argument("--adam-lr", type=float, default=3e-3)
     ap.add_argument("--workers", type=int, default=14)
-    ap.add_argument("--cache", default="", help="file with compiler artifacts, read if there and written at the end")
     ap.add_argument("--t0", type=float, default=0, help="start of the time box (epoch seconds)")
     a = ap.parse_args()
     f = feed.Feed(a.workers, a.tokenizer, a.seed + int(1000 * a.begin), PHASES, TOKENS)
     enable_speed()
-    load_cache(a.cache)
     t = Trainer(a)
     log = loop(t, f, a)
-    save_cache(a.cache)
     checkpoint.export(t.model, a.out)
-    if a.state:
-        state.save(t.model, a.state)
     with open(os.path.join(a.out, "..", "train_log.json"), "w") as fh:
         json.dump(log, fh)
     print("trained", t.steps, "steps", t.steps * TOKENS, "tokens", flush=True)
-    os._exit(0)         # the workers never end by themselves
+    f.stop()
+    os._exit(0)         # does not wait for queue threads
 
 
 if __name__ == "__main__":
