@@ -175,7 +175,7 @@ struct IndexSelectArgs {
 };
 
 // Attention over the raw window, the step's own rows and compressed rows, with sink and inverse
-// rotation. 2.7, 2.9
+// rotation. kNative rounds the output, not the probabilities. 2.7, 2.9
 struct AttentionArgs {
   StepRows rows;
   std::int32_t n_heads = 0;
@@ -214,7 +214,9 @@ struct ExpertStack {
   std::int64_t scale_stride_bytes = 0;
 };
 
-// Routed and shared experts with clamped SwiGLU; the sum stays float32 for the all-reduce. 2.11
+// Routed and shared experts with clamped SwiGLU; the sum stays float32 for the all-reduce, and so do
+// the results of each w2 (kNative does not round them: under tensor parallelism they are partial
+// sums). Experts are added in rising order of id, the shared one last. 2.11
 struct ExpertsArgs {
   std::int32_t n_tokens = 0;
   std::int32_t hidden = 0;

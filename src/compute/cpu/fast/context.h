@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "compute/cpu/fast/expert_plan.h"
 #include "compute/cpu/fast/scratch.h"
 #include "compute/cpu/fast/simd_matrix.h"
 #include "compute/cpu/fast/thread_pool.h"
@@ -59,6 +60,7 @@ struct Context {
   Scratch results;                       // of an op's first half
   Scratch inputs_b;                      // packed rows of its second half
   std::vector<const float*> input_rows_b;
+  ExpertPlan expert_plan;
 };
 
 }  // namespace tandem::cpu::fast

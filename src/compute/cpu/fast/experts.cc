@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "compute/cpu/common/router.h"
 #include "compute/cpu/fast/fast_ops.h"
 #include "compute/cpu/fast/product.h"
 #include "compute/cpu/fast/simd_rows.h"
@@ -18,83 +17,26 @@ namespace {
 using kernels::ExpertsArgs;
 using tensor::WeightMatrix;
 
-// One (token, expert) pair.
-struct Pair {
-  std::int32_t expert;
-  std::int32_t token;
-  float weight;
-};
-
-// The pairs of one expert: hidden rows first_pair .. first_pair+n_pairs-1.
-struct Group {
-  WeightMatrix w1;
-  WeightMatrix w3;
-  WeightMatrix w2;
-  std::int64_t first_pair;
-  std::int64_t n_pairs;
-};
-
-struct Plan {
-  std::vector<Pair> pairs;
-  std::vector<Group> groups;
-};
-
-Plan plan_of(const ExpertsArgs& args) {
-  Plan plan;
-  for (std::int32_t t = 0; t < args.n_tokens; ++t) {
-    for (std::int64_t k = 0; k < args.top_k; ++k) {
-      const std::int64_t i = std::int64_t{t} * args.top_k + k;
-      plan.pairs.push_back({args.experts[i], t, args.weights[i]});
-    }
-  }
-  std::stable_sort(plan.pairs.begin(), plan.pairs.end(),
-                   [](const Pair& a, const Pair& b) { return a.expert < b.expert; });
-  const auto n_routed = static_cast<std::int64_t>(plan.pairs.size());
-  for (std::int64_t i = 0; i < n_routed;) {
-    const std::int32_t expert = plan.pairs[static_cast<std::size_t>(i)].expert;
-    std::int64_t end = i;
-    while (end < n_routed && plan.pairs[static_cast<std::size_t>(end)].expert == expert) {
-      ++end;
-    }
-    plan.groups.push_back({expert_of(args.w1, expert), expert_of(args.w3, expert),
-                           expert_of(args.w2, expert), i, end - i});
-    i = end;
-  }
-  for (std::int32_t t = 0; t < args.n_tokens; ++t) {
-    plan.pairs.push_back({-1, t, 1.0F});
-  }
-  plan.groups.push_back({args.shared_w1, args.shared_w3, args.shared_w2, n_routed, args.n_tokens});
-  return plan;
-}
-
-// A block of outputs of one group: the unit of work of both halves.
-struct Item {
-  std::int64_t group;
-  std::int64_t first;
-  std::int64_t count;
-};
-
-std::vector<Item> first_half_items(const Context& context, const Plan& plan) {
-  std::vector<Item> items;
+void plan_first_half(const Context& context, ExpertPlan& plan) {
+  plan.items.clear();
   for (std::size_t g = 0; g < plan.groups.size(); ++g) {
-    const Group& group = plan.groups[g];
+    const ExpertGroup& group = plan.groups[g];
     const std::int64_t block = output_block(context, group.w1.rows, group.n_pairs);
     for (std::int64_t first = 0; first < group.w1.rows; first += block) {
-      items.push_back(
+      plan.items.push_back(
           {static_cast<std::int64_t>(g), first, std::min(block, group.w1.rows - first)});
     }
   }
-  return items;
 }
 
 // hidden[pair, first..] = weight * silu(gate) * up for one block of one group.
-void gate_up(Context& context, const ExpertsArgs& args, const Plan& plan, const Item& item,
-             const std::vector<const float*>& inputs, std::int64_t inter, float* hidden,
-             ThreadScratch& scratch) {
-  const Group& group = plan.groups[static_cast<std::size_t>(item.group)];
+void gate_up(Context& context, const ExpertsArgs& args, const ExpertPlan& plan,
+             const ExpertItem& item, const std::vector<const float*>& inputs, std::int64_t inter,
+             float* hidden, ThreadScratch& scratch) {
+  const ExpertGroup& group = plan.groups[static_cast<std::size_t>(item.group)];
   scratch.pointers.clear();
   for (std::int64_t i = 0; i < group.n_pairs; ++i) {
-    const Pair& pair = plan.pairs[static_cast<std::size_t>(group.first_pair + i)];
+    const ExpertPair& pair = plan.pairs[static_cast<std::size_t>(group.first_pair + i)];
     scratch.pointers.push_back(inputs[static_cast<std::size_t>(pair.token)]);
   }
   float* gate = scratch.first.floats(group.n_pairs * item.count);
@@ -112,24 +54,25 @@ void gate_up(Context& context, const ExpertsArgs& args, const Plan& plan, const 
 }
 
 // out[token, first..] = sum over groups, for one block of outputs and all tokens.
-void down(const ExpertsArgs& args, const Plan& plan, std::int64_t first, std::int64_t count,
+void down(const ExpertsArgs& args, const ExpertPlan& plan, std::int64_t first, std::int64_t count,
           const std::vector<const float*>& hidden_rows, ThreadScratch& scratch) {
   for (std::int64_t t = 0; t < args.n_tokens; ++t) {
     std::fill_n(args.out + t * args.hidden + first, count, 0.0F);
   }
-  for (const Group& group : plan.groups) {
+  for (const ExpertGroup& group : plan.groups) {
     float* y = scratch.first.floats(group.n_pairs * count);
     multiply_rows(group.w2, first, count, hidden_rows.data() + group.first_pair, group.n_pairs, y,
                   count, scratch.matrix);
     for (std::int64_t i = 0; i < group.n_pairs; ++i) {
-      const Pair& pair = plan.pairs[static_cast<std::size_t>(group.first_pair + i)];
+      const ExpertPair& pair = plan.pairs[static_cast<std::size_t>(group.first_pair + i)];
       add_row(y + i * count, count, false, args.out + pair.token * args.hidden + first);
     }
   }
 }
 
 // Packed inputs of the second half, each in the format of its own w2.
-void pack_hidden(Context& context, const Plan& plan, std::int64_t inter, const float* hidden) {
+void pack_hidden(Context& context, const ExpertPlan& plan, std::int64_t inter,
+                 const float* hidden) {
   const auto n_pairs = static_cast<std::int64_t>(plan.pairs.size());
   const std::int64_t n_routed = plan.groups.back().first_pair;
   const WeightMatrix& shared = plan.groups.back().w2;
@@ -154,7 +97,9 @@ void pack_hidden(Context& context, const Plan& plan, std::int64_t inter, const f
 }  // namespace
 
 void experts(Context& context, const ExpertsArgs& args) {
-  const Plan plan = plan_of(args);
+  ExpertPlan& plan = context.expert_plan;
+  plan.build(args);
+  plan_first_half(context, plan);
   const auto n_pairs = static_cast<std::int64_t>(plan.pairs.size());
   const std::int64_t inter = std::max(args.w1.first.rows, args.shared_w1.rows);
   pack_inputs(context, args.x, args.hidden, args.n_tokens, args.w1.first.format, args.hidden,
@@ -163,12 +108,11 @@ void experts(Context& context, const ExpertsArgs& args) {
               context.native(), context.inputs_b, context.input_rows_b);
 
   float* hidden = context.results.floats(n_pairs * inter);
-  const std::vector<Item> items = first_half_items(context, plan);
-  const auto n_items = static_cast<std::int64_t>(items.size());
+  const auto n_items = static_cast<std::int64_t>(plan.items.size());
   const auto last_group = static_cast<std::int64_t>(plan.groups.size()) - 1;
   context.for_each(n_items, 2 * n_pairs * inter * args.hidden / n_items,
                    [&](std::int64_t i, int thread) {
-                     const Item& item = items[static_cast<std::size_t>(i)];
+                     const ExpertItem& item = plan.items[static_cast<std::size_t>(i)];
                      gate_up(context, args, plan, item,
                              item.group == last_group ? context.input_rows_b : context.input_rows,
                              inter, hidden, context.scratch(thread));
