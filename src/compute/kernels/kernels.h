@@ -214,8 +214,8 @@ struct ExpertStack {
   std::int64_t scale_stride_bytes = 0;
 };
 
-// Routed and shared experts with clamped SwiGLU; the sum stays float32 for the all-reduce, and so do
-// the results of each w2 (kNative does not round them: under tensor parallelism they are partial
+// Routed and shared experts with clamped SwiGLU; the sum stays float32 for the all-reduce, and so
+// do the results of each w2 (kNative does not round them: under tensor parallelism they are partial
 // sums). Experts are added in rising order of id, the shared one last. 2.11
 struct ExpertsArgs {
   std::int32_t n_tokens = 0;

@@ -32,7 +32,7 @@ void pack_inputs(Context& context, const float* x, std::int64_t stride, std::int
 
 std::int64_t output_block(const Context& context, std::int64_t n_outputs, std::int64_t n_rows) {
   if (n_rows >= 4) {
-    return n_outputs >= 8 * kBlockW * context.pool.n_threads() ? 2 * kBlockW : kBlockW;
+    return n_outputs >= 16 * kBlockW * context.pool.n_threads() ? 4 * kBlockW : 2 * kBlockW;
   }
   const std::int64_t share = n_outputs / (4 * context.pool.n_threads());
   return std::clamp<std::int64_t>(share / 4 * 4, 4, 32);

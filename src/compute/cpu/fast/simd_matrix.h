@@ -18,8 +18,8 @@ namespace tandem::cpu {
 // What the many-row path holds at once: kBlockW decoded weight rows of kBlockK values in the
 // first-level cache, kBlockX rows of x and all their sums in the second.
 constexpr std::int64_t kBlockX = 64;
-constexpr std::int64_t kBlockW = 24;
-constexpr std::int64_t kBlockK = 256;
+constexpr std::int64_t kBlockW = 12;
+constexpr std::int64_t kBlockK = 384;
 
 // Working memory of one thread.
 struct alignas(64) MatrixScratch {
