@@ -18,10 +18,11 @@ class Race {
   Race(std::uint64_t seed, Position position)
       : key_(mix64(mix64(seed) ^ static_cast<std::uint64_t>(position))) {}
 
-  // Token `token` with relative weight `weight` takes part; ties go to the lower id.
-  void enter(TokenId token, double weight);
+  // Token `token` with relative weight exp(log_weight), log_weight <= 0, takes part; ties go to the
+  // lower id. Enter the likeliest token first: the others then mostly lose without exp and log.
+  void enter(TokenId token, double log_weight);
 
-  // The first to arrive; -1 before any entered with a positive weight.
+  // The first to arrive; -1 before any entered.
   TokenId winner() const { return winner_; }
 
  private:
@@ -30,10 +31,13 @@ class Race {
   double best_ = 0.0;  // arrival time of the winner
 };
 
-// The lowest id of the largest value. REQUIRES: not empty.
+// The lowest id of the largest value. REQUIRES: not empty, no NaN.
 TokenId argmax(std::span<const float> values);
 
-// The token a drafter proposes: argmax at temperature 0, else the winner of softmax(logits / T).
+// Temperatures below this are greedy.
+constexpr float kLeastTemperature = 1e-5F;
+
+// The token a drafter proposes: argmax if greedy, else the winner of softmax(logits / T).
 TokenId draw_draft(std::span<const float> logits, float temperature, std::uint64_t seed,
                    Position position);
 

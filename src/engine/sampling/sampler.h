@@ -63,13 +63,18 @@ class Sampler {
     float logit;
   };
 
+  static bool better(const Candidate& a, const Candidate& b) {
+    return a.logit != b.logit ? a.logit > b.logit : a.token < b.token;
+  }
   Status prepare(const SamplingParams& params, const SampleInput& input);
   TokenId draw(const SamplingParams& params, const SampleInput& input, TokenId best);
+  void collect(double least);
   void keep_top_k(std::size_t k);
-  void keep_top_p(double top_p, double top_logit, double temperature);
+  void keep_top_p(double mass, double top, double scale);
   void add_logprobs(int n, TokenId token, TokenId best, SampleOutput& out);
 
-  std::vector<float> logits_;  // after penalties, bias and mask
+  std::span<const float> logits_;  // after penalties, bias and mask
+  std::vector<float> changed_;     // where they are if they differ from the input
   std::vector<Candidate> candidates_;
 };
 
