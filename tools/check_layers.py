@@ -32,10 +32,12 @@ ALLOWED = {
     "engine/speculation": FOUNDATION | {"model/text", "engine/sampling"},
     "engine/runtime": FOUNDATION | CONTRACTS | POLICY
     | {"compute/comm", "model/checkpoint", "model/text", "model/cache", "model/v4"},
-    "serving/protocol": FOUNDATION | {"model/text", "engine/grammar", "engine/runtime"},
+    "serving/protocol": FOUNDATION
+    | {"model/text", "engine/sampling", "engine/grammar", "engine/runtime"},
     "serving/http": FOUNDATION,
     "serving/server": FOUNDATION
-    | {"model/text", "engine/grammar", "engine/runtime", "serving/protocol", "serving/http"},
+    | {"model/text", "engine/sampling", "engine/grammar", "engine/runtime", "serving/protocol",
+       "serving/http"},
     "operations/cluster": FOUNDATION,
     "operations/verify": FOUNDATION,
     "operations/bench": FOUNDATION,

@@ -3,7 +3,9 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 
+#include "foundation/base/check.h"
 #include "foundation/base/status.h"
 
 namespace tandem::protocol {
@@ -19,5 +21,40 @@ struct ApiError {
 
 // The one table from StatusCode to HTTP.
 ApiError to_api_error(const Status& status, std::string param = {});
+
+// A 400 about one field of the request.
+ApiError bad_field(std::string param, std::string message);
+
+// A value, or what to tell the client.
+template <typename T>
+class Parsed {
+ public:
+  Parsed(T value) : value_(std::move(value)) {}         // NOLINT(google-explicit-constructor)
+  Parsed(ApiError error) : error_(std::move(error)) {}  // NOLINT(google-explicit-constructor)
+
+  bool ok() const { return value_.has_value(); }
+
+  const ApiError& error() const { return error_; }
+
+  T& operator*() & {
+    TANDEM_CHECK(ok(), error_.message);
+    return *value_;
+  }
+
+  const T& operator*() const& {
+    TANDEM_CHECK(ok(), error_.message);
+    return *value_;
+  }
+
+  T&& operator*() && { return std::move(**this); }
+
+  T* operator->() { return &**this; }
+
+  const T* operator->() const { return &**this; }
+
+ private:
+  std::optional<T> value_;
+  ApiError error_;
+};
 
 }  // namespace tandem::protocol

@@ -21,6 +21,7 @@ namespace tandem::protocol {
 struct Tool {
   grammar::ToolSpec spec;  // name, parameter schema, strict
   json::Value definition;  // {"name", "description", "parameters"}: what the prompt shows
+  bool allowed = true;     // false: the prompt shows it, but the grammar lets no call of it
 };
 
 // The wanted form of the answer that is no tool call.

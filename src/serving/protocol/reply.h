@@ -3,6 +3,7 @@
 // tested without a network. The streamed and the whole form come from the same object and agree.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -36,7 +37,8 @@ class Reply {
 
   // Streamed form: each call returns whole SSE frames (possibly none), in the order of the wire.
   // begin() once, then update() and end_choice() per choice, then exactly one of finish(), fail().
-  virtual std::string begin() = 0;
+  // `prompt_tokens` is what Messages says in its first frame.
+  virtual std::string begin(std::int64_t prompt_tokens) = 0;
   virtual std::string update(const ChoiceUpdate& update) = 0;
   virtual std::string end_choice(const ChoiceEnd& end) = 0;
   virtual std::string finish() = 0;
