@@ -57,6 +57,9 @@ function(tandem_link target scope)
   endforeach()
 endfunction()
 
+# All tests with the label unit: what the sanitizer runs build.
+add_custom_target(unit_tests)
+
 # tandem_test(NAME SRCS ... DEPS ... [LABEL unit] [TIMEOUT seconds]): a GoogleTest binary known to ctest.
 function(tandem_test name)
   cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "SRCS;DEPS" ${ARGN})
@@ -73,6 +76,9 @@ function(tandem_test name)
   tandem_link(${name} PRIVATE ${ARG_DEPS})
   add_test(NAME ${name} COMMAND ${name} --gtest_brief=1 WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}")
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT ${ARG_TIMEOUT})
+  if(ARG_LABEL STREQUAL "unit")
+    add_dependencies(unit_tests ${name})
+  endif()
 endfunction()
 
 # tandem_bench(NAME SRCS ... DEPS ...): a measuring program; its --smoke run is part of the tests.
