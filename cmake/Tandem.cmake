@@ -10,9 +10,10 @@ find_program(TANDEM_MOLD mold)
 
 add_library(tandem_options INTERFACE)
 target_include_directories(tandem_options INTERFACE "${CMAKE_SOURCE_DIR}/src")
-target_compile_options(tandem_options INTERFACE
+set(tandem_host_warnings
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor -Woverloaded-virtual -Wold-style-cast
   -Wundef -Wno-missing-field-initializers -Werror -fno-fast-math -ffp-contract=off)
+target_compile_options(tandem_options INTERFACE "$<$<COMPILE_LANGUAGE:C,CXX>:${tandem_host_warnings}>")
 target_compile_definitions(tandem_options INTERFACE
   $<$<NOT:$<CONFIG:Release>>:_GLIBCXX_ASSERTIONS>)
 if(TANDEM_MOLD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")

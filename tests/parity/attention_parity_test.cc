@@ -5,6 +5,7 @@
 
 #include "compute/cpu/cpu_kernels.h"
 #include "tests/parity/cache_inputs.h"
+#include "tests/parity/subject.h"
 #include "tests/parity/tolerance.h"
 
 namespace tandem::parity {
@@ -15,7 +16,7 @@ using kernels::Segment;
 using tensor::RowFormat;
 
 // Two sequences: one late enough for a full ring, one at its start.
-const Segment kSegments[2] = {{1, 0, 3, 301}, {0, 3, 9, 0}};
+const std::vector<Segment> kSegments = {{1, 0, 3, 301}, {0, 3, 9, 0}};
 constexpr int kTokens = 12;
 constexpr int kSlots = 2;
 
@@ -51,7 +52,7 @@ TEST_P(Attention, MatchesTheOracle) {
     }
   }
   kernels::AttentionArgs args;
-  args.rows = {kTokens, 2, nullptr, kSegments};
+  args.rows = {kTokens, 2, nullptr, kSegments.data()};
   args.n_heads = n_heads;
   args.q = q.data();
   args.kv = kv.data();
@@ -70,7 +71,7 @@ TEST_P(Attention, MatchesTheOracle) {
   cpu::make_reference_kernels(param.numerics)->attention(args);
   std::vector<float> actual = poisoned(kTokens * n_heads * 512);
   args.out = actual.data();
-  cpu::make_fast_kernels(param.numerics, 2)->attention(args);
+  make_subject(param.numerics)->attention(args);
   expect_rows_near(actual, expected, 512, row_bound(param.numerics), "attention");
 }
 
@@ -89,18 +90,18 @@ TEST(AttentionSink, MayDwarfEveryLogit) {
   const std::vector<float> q(512, 1.0F);
   const std::vector<float> kv(512, 0.5F);
   const std::vector<float> inv_freq(32, 0.1F);
-  const float sink = 1e4F;
-  const Segment segment{0, 0, 1, 0};
+  const std::vector<float> sink = {1e4F};
+  const std::vector<Segment> segment = {{0, 0, 1, 0}};
   kernels::AttentionArgs args;
-  args.rows = {1, 1, nullptr, &segment};
+  args.rows = {1, 1, nullptr, segment.data()};
   args.n_heads = 1;
   args.q = q.data();
   args.kv = kv.data();
-  args.sink = &sink;
+  args.sink = sink.data();
   args.inv_freq = inv_freq.data();
   std::vector<float> out = poisoned(512);
   args.out = out.data();
-  cpu::make_fast_kernels(Numerics::kReference, 1)->attention(args);
+  make_subject(Numerics::kReference)->attention(args);
   for (std::size_t i = 0; i < 512; ++i) {
     ASSERT_EQ(out[i], 0.0F);
   }
@@ -113,7 +114,7 @@ struct Selection {
 
 kernels::IndexSelectArgs index_args(int n_heads, int top_k) {
   kernels::IndexSelectArgs args;
-  args.rows = {kTokens, 2, nullptr, kSegments};
+  args.rows = {kTokens, 2, nullptr, kSegments.data()};
   args.n_heads = n_heads;
   args.ratio = 4;
   args.top_k = top_k;
@@ -164,9 +165,9 @@ TEST(IndexSelect, TakesTheBestRowsUpToTheSummationBound) {
       args.iq = iq.data();
       args.iw = iw.data();
       args.keys = keys.view();
-      const Selection actual = run_select(*cpu::make_fast_kernels(Numerics::kReference, 2), args);
+      const Selection actual = run_select(*make_subject(Numerics::kReference), args);
       for (int t = 0; t < kTokens; ++t) {
-        const Segment& segment = kSegments[t < 3 ? 0 : 1];
+        const Segment& segment = kSegments[t < 3 ? 0U : 1U];
         const int visible =
             static_cast<int>((segment.first_position + (t - segment.first_row) + 1) / 4);
         const int count = std::min(visible, top_k);
@@ -207,7 +208,7 @@ TEST(IndexSelect, TiesGoToTheLowestRowAndNanNeverWins) {
     store_row(RowFormat::kF32, 128, row.data(), args.keys.row(1, c));
   }
   const std::vector<std::int32_t> expected = {0, 1, 3, 70, 71, 72};
-  const Selection fast = run_select(*cpu::make_fast_kernels(Numerics::kReference, 2), args);
+  const Selection fast = run_select(*make_subject(Numerics::kReference), args);
   EXPECT_EQ(std::vector<std::int32_t>(fast.rows.begin(), fast.rows.begin() + 6), expected);
 }
 
@@ -224,7 +225,7 @@ TEST_P(Compress, MatchesTheOracle) {
   const CompressCase param = GetParam();
   const int width = param.ratio == 4 ? 2 * param.d : param.d;
   // The second segment completes rows from its own tokens and from the ring.
-  const Segment segments[2] = {{1, 0, 7, 125}, {0, 7, 140, 0}};
+  const std::vector<Segment> segments = {{1, 0, 7, 125}, {0, 7, 140, 0}};
   const int n_tokens = 147;
   Inputs inputs(static_cast<std::uint32_t>(param.ratio + param.d));
   const int ring_rows = param.ratio == 4 ? 13 : 140;
@@ -234,7 +235,7 @@ TEST_P(Compress, MatchesTheOracle) {
   const auto norm = inputs.bf16(param.d, 1, 0.2F);
   const std::vector<float> inv_freq = inputs.floats(32, 0.3F);
   kernels::CompressArgs args;
-  args.rows = {n_tokens, 2, nullptr, segments};
+  args.rows = {n_tokens, 2, nullptr, segments.data()};
   args.kind = param.d == 512 ? kernels::CompressedKind::kMain : kernels::CompressedKind::kIndex;
   args.ratio = param.ratio;
   args.width = width;
@@ -253,8 +254,8 @@ TEST_P(Compress, MatchesTheOracle) {
     pages.clear();
     args.state = ring.view();
     args.out = pages.view();
-    const auto ops = i == 0 ? cpu::make_reference_kernels(param.numerics)
-                            : cpu::make_fast_kernels(param.numerics, 2);
+    const auto ops =
+        i == 0 ? cpu::make_reference_kernels(param.numerics) : make_subject(param.numerics);
     ops->compress(args);
     for (const Segment& segment : segments) {
       const Position end = (segment.first_position + segment.n_rows) / param.ratio;
@@ -293,9 +294,9 @@ TEST(WindowAppend, WritesTheSameBytes) {
     for (int i = 0; i < 2; ++i) {
       Inputs same(13);
       RandomRing ring(same, format, 512, kSlots, 7);  // shorter than the second segment
-      const auto ops = i == 0 ? cpu::make_reference_kernels(Numerics::kNative)
-                              : cpu::make_fast_kernels(Numerics::kNative, 2);
-      ops->window_append({{kTokens, 2, nullptr, kSegments}, kv.data(), ring.view(), format});
+      const auto ops =
+          i == 0 ? cpu::make_reference_kernels(Numerics::kNative) : make_subject(Numerics::kNative);
+      ops->window_append({{kTokens, 2, nullptr, kSegments.data()}, kv.data(), ring.view(), format});
       rings[i] = ring.bytes();
     }
     EXPECT_EQ(rings[0], rings[1]);

@@ -2,8 +2,8 @@
 // number of threads: the same bits every time.
 #include <gtest/gtest.h>
 
-#include "compute/cpu/cpu_kernels.h"
 #include "tests/parity/cache_inputs.h"
+#include "tests/parity/subject.h"
 
 namespace tandem::parity {
 namespace {
@@ -30,10 +30,10 @@ TEST_P(Invariance, LinearRowsAloneAndTogether) {
     const Weight w = inputs.weight(format, outs, cols);
     const std::vector<float> x = inputs.bf16_floats(n * cols);
     std::vector<float> whole = poisoned(n * outs);
-    cpu::make_fast_kernels(GetParam(), 1)
+    make_subject(GetParam(), 1)
         ->linear({n, x.data(), cols, w.view, LinearKind::kPartial, whole.data(), outs});
-    for (const int n_threads : {1, 2, 3}) {
-      const auto ops = cpu::make_fast_kernels(GetParam(), n_threads);
+    for (const int n_threads : thread_counts()) {
+      const auto ops = make_subject(GetParam(), n_threads);
       for (const std::int64_t chunk : {1, 2, 3, 4, 5, 64, 70}) {
         std::vector<float> cut = poisoned(n * outs);
         for (std::int64_t r = 0; r < n; r += chunk) {
@@ -91,9 +91,9 @@ TEST_P(Invariance, ExpertRowsAloneAndTogether) {
     ops.experts(args);
   };
   std::vector<float> whole = poisoned(n * hidden);
-  run(*cpu::make_fast_kernels(GetParam(), 1), 0, n, whole.data());
-  for (const int n_threads : {1, 2, 3}) {
-    const auto ops = cpu::make_fast_kernels(GetParam(), n_threads);
+  run(*make_subject(GetParam(), 1), 0, n, whole.data());
+  for (const int n_threads : thread_counts()) {
+    const auto ops = make_subject(GetParam(), n_threads);
     for (const std::int32_t chunk : {1, 5, n}) {
       std::vector<float> cut = poisoned(n * hidden);
       for (std::int32_t t = 0; t < n; t += chunk) {
@@ -116,7 +116,7 @@ class AttentionFlow {
 
   AttentionFlow(Numerics numerics, int n_threads, int ratio)
       : native_(numerics == Numerics::kNative),
-        ops_(cpu::make_fast_kernels(numerics, n_threads)),
+        ops_(make_subject(numerics, n_threads)),
         ratio_(ratio),
         width_(ratio == 4 ? 1024 : 512),
         random_(31),

@@ -4,6 +4,7 @@
 #include "compute/cpu/cpu_kernels.h"
 #include "compute/cpu/reference/weight_row.h"
 #include "tests/parity/random_inputs.h"
+#include "tests/parity/subject.h"
 #include "tests/parity/tolerance.h"
 
 namespace tandem::parity {
@@ -43,7 +44,7 @@ TEST_P(Linear, IsWithinTheSummationBound) {
   const Shape shape = GetParam();
   for (const Numerics numerics : {Numerics::kReference, Numerics::kNative}) {
     const auto oracle = cpu::make_reference_kernels(numerics);
-    const auto fast = cpu::make_fast_kernels(numerics, 2);
+    const auto fast = make_subject(numerics);
     for (const std::int64_t n_rows : {1, 2, 3, 4, 7, 67}) {
       Inputs inputs(static_cast<std::uint32_t>(shape.rows * 31 + shape.cols + n_rows));
       const Weight w = inputs.weight(shape.format, shape.rows, shape.cols);
@@ -149,7 +150,7 @@ TEST_P(Experts, MatchTheOracle) {
     cpu::make_reference_kernels(numerics)->experts(args);
     std::vector<float> actual = poisoned(std::int64_t{shape.n_tokens} * shape.hidden);
     args.out = actual.data();
-    cpu::make_fast_kernels(numerics, 2)->experts(args);
+    make_subject(numerics)->experts(args);
     expect_rows_near(actual, expected, shape.hidden, row_bound(numerics), "experts");
   }
 }

@@ -3,6 +3,7 @@
 
 #include "compute/cpu/cpu_kernels.h"
 #include "tests/parity/random_inputs.h"
+#include "tests/parity/subject.h"
 #include "tests/parity/tolerance.h"
 
 namespace tandem::parity {
@@ -18,7 +19,7 @@ class Rows : public testing::TestWithParam<Numerics> {
   Numerics numerics() const { return GetParam(); }
 
   std::unique_ptr<kernels::Kernels> oracle_ = cpu::make_reference_kernels(GetParam());
-  std::unique_ptr<kernels::Kernels> fast_ = cpu::make_fast_kernels(GetParam(), 2);
+  std::unique_ptr<kernels::Kernels> fast_ = make_subject(GetParam());
 };
 
 struct HcOutputs {
@@ -99,14 +100,14 @@ std::pair<std::vector<float>, std::vector<float>> run_hc_head(kernels::Kernels& 
   const std::vector<float> base = inputs.floats(4);
   const std::vector<float> scale = inputs.floats(1);
   const auto norm = inputs.bf16(hidden, 1, 0.2F);
-  const std::int32_t rows[3] = {5, 0, 3};
+  const std::vector<std::int32_t> rows = {5, 0, 3};
   std::vector<float> collapsed = poisoned(3 * hidden);
   std::vector<float> out = poisoned(3 * hidden);
-  ops.hc_head({3, hidden, kStreams, 1e-6F, 1e-6F, streams.data(), rows, fn.data(), base.data(),
-               scale.data(), norm.data(), collapsed.data(), out.data()});
+  ops.hc_head({3, hidden, kStreams, 1e-6F, 1e-6F, streams.data(), rows.data(), fn.data(),
+               base.data(), scale.data(), norm.data(), collapsed.data(), out.data()});
   std::vector<float> only_out = poisoned(3 * hidden);
-  ops.hc_head({3, hidden, kStreams, 1e-6F, 1e-6F, streams.data(), rows, fn.data(), base.data(),
-               scale.data(), norm.data(), nullptr, only_out.data()});
+  ops.hc_head({3, hidden, kStreams, 1e-6F, 1e-6F, streams.data(), rows.data(), fn.data(),
+               base.data(), scale.data(), norm.data(), nullptr, only_out.data()});
   EXPECT_EQ(0, std::memcmp(out.data(), only_out.data(), out.size() * sizeof(float)));
   return {collapsed, out};
 }
@@ -124,12 +125,12 @@ TEST_P(Rows, EmbeddingIsExact) {
   Inputs inputs(5);
   const std::int32_t hidden = 43;
   const auto table = inputs.bf16(11 * hidden, 0, 1);
-  const TokenId tokens[3] = {10, 0, 7};
-  const Segment segment{0, 0, 3, 0};
+  const std::vector<TokenId> tokens = {10, 0, 7};
+  const std::vector<Segment> segment = {{0, 0, 3, 0}};
   std::vector<float> expected = poisoned(3 * kStreams * hidden);
   std::vector<float> actual = expected;
   kernels::EmbedArgs args{
-      {3, 1, tokens, &segment}, table.data(), hidden, kStreams, expected.data()};
+      {3, 1, tokens.data(), segment.data()}, table.data(), hidden, kStreams, expected.data()};
   oracle_->embed(args);
   args.streams = actual.data();
   fast_->embed(args);
@@ -173,8 +174,8 @@ TEST_P(Rows, StreamMeanAndAdd) {
 
 TEST_P(Rows, QueryHeadsAndKvRows) {
   Inputs inputs(9);
-  const Segment segments[2] = {{1, 0, 2, 1000000}, {0, 2, 3, 5}};
-  const kernels::StepRows rows{5, 2, nullptr, segments};
+  const std::vector<Segment> segments = {{1, 0, 2, 1000000}, {0, 2, 3, 5}};
+  const kernels::StepRows rows{5, 2, nullptr, segments.data()};
   const std::vector<float> inv_freq = inputs.floats(32, 0.3F);
   const auto norm = inputs.bf16(512, 1, 0.2F);
   const std::vector<float> q = inputs.bf16_floats(5 * 3 * 512, 4);
@@ -196,7 +197,7 @@ TEST_P(Rows, QueryHeadsAndKvRows) {
 
 TEST_P(Rows, IndexQuery) {
   Inputs inputs(10);
-  const Segment segments[2] = {{1, 0, 2, 77}, {0, 2, 3, 5}};
+  const std::vector<Segment> segments = {{1, 0, 2, 77}, {0, 2, 3, 5}};
   const std::vector<float> inv_freq = inputs.floats(32, 0.3F);
   const std::vector<float> iq = inputs.bf16_floats(5 * 6 * 128, 4);
   std::vector<float> results[2];
@@ -204,7 +205,7 @@ TEST_P(Rows, IndexQuery) {
     kernels::Kernels& ops = i == 0 ? *oracle_ : *fast_;
     results[i] = iq;
     results[i].resize(iq.size() + kCanaries, kPoison);
-    ops.index_query({{5, 2, nullptr, segments}, 6, inv_freq.data(), results[i].data()});
+    ops.index_query({{5, 2, nullptr, segments.data()}, 6, inv_freq.data(), results[i].data()});
   }
   expect_rows_near(results[1], results[0], 128, row_bound(numerics()), "index query");
 }
@@ -215,7 +216,7 @@ TEST_P(Rows, RouterChoosesTheSameExperts) {
   const std::int32_t n_tokens = 50;
   const std::vector<float> logits = inputs.floats(std::int64_t{n_tokens} * n_experts, 3);
   const std::vector<float> bias = inputs.floats(n_experts, 0.5F);
-  const Segment segment{0, 0, n_tokens, 0};
+  const std::vector<Segment> segment = {{0, 0, n_tokens, 0}};
   std::vector<std::int32_t> experts[2];
   std::vector<float> weights[2];
   for (int i = 0; i < 2; ++i) {
@@ -223,7 +224,7 @@ TEST_P(Rows, RouterChoosesTheSameExperts) {
     experts[i].assign(n_tokens * 4, -1);
     weights[i] = poisoned(n_tokens * 4);
     kernels::RouteArgs args;
-    args.rows = {n_tokens, 1, nullptr, &segment};
+    args.rows = {n_tokens, 1, nullptr, segment.data()};
     args.n_experts = n_experts;
     args.top_k = 4;
     args.routed_scaling = 1.5F;

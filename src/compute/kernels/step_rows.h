@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "compute/tensor/portable.h"
 #include "compute/tensor/row_format.h"
 #include "foundation/base/ids.h"
 
@@ -47,7 +48,7 @@ struct PagedRowsView {
   std::int64_t row_bytes = 0;
   tensor::RowFormat format = tensor::RowFormat::kF32;
 
-  void* row(std::int32_t slot, std::int64_t c) const {
+  TANDEM_HD void* row(std::int32_t slot, std::int64_t c) const {
     const PageId page = page_tables[slot * max_pages + c / rows_per_page];
     return static_cast<std::uint8_t*>(data) + page * page_stride_bytes +
            (c % rows_per_page) * row_bytes;
@@ -55,7 +56,7 @@ struct PagedRowsView {
 };
 
 // Row of position p of slot s in a ring.
-inline void* ring_row(const RingView& ring, std::int32_t slot, Position p) {
+TANDEM_HD inline void* ring_row(const RingView& ring, std::int32_t slot, Position p) {
   return static_cast<std::uint8_t*>(ring.data) + slot * ring.slot_stride_bytes +
          (p % ring.ring_rows) * ring.row_stride_bytes;
 }

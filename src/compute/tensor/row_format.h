@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "compute/tensor/portable.h"
+
 namespace tandem::tensor {
 
 enum class RowFormat {
@@ -18,7 +20,7 @@ constexpr int kIndexDim = 128;      // one index key
 constexpr int kWindowTokens = 128;  // raw rows that a query sees, itself included
 
 // Bytes of one row of `dim` values. REQUIRES: kFp8 only with dim = kHeadDim.
-constexpr std::int64_t row_bytes(RowFormat format, int dim) {
+TANDEM_HD constexpr std::int64_t row_bytes(RowFormat format, int dim) {
   switch (format) {
     case RowFormat::kF32:
       return std::int64_t{4} * dim;
