@@ -346,7 +346,8 @@ void StateSpace::list_item_bytes(const Item& item, std::array<std::uint64_t, 4>*
     }
   }
   if (node.blank) {
-    for (const std::uint8_t byte : {' ', '\n', '\t'}) {
+    for (const char blank : {' ', '\n', '\t'}) {
+      const auto byte = static_cast<std::uint8_t>(blank);
       if (blank_next(static_cast<std::uint32_t>(item.at), byte) >= 0) {
         set(byte);
       }
