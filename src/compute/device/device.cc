@@ -23,6 +23,24 @@ void Buffer::swap(Buffer& other) noexcept {
   std::swap(bytes_, other.bytes_);
 }
 
+void Device::upload(void* to, const void* from, std::int64_t bytes) {
+  std::memcpy(to, from, static_cast<std::size_t>(bytes));
+}
+
+void Device::download(void* to, const void* from, std::int64_t bytes) {
+  std::memcpy(to, from, static_cast<std::size_t>(bytes));
+}
+
+void Device::copy_rows(void* to, std::int64_t to_stride_bytes, const void* from,
+                       std::int64_t from_stride_bytes, std::int64_t row_bytes,
+                       std::int64_t n_rows) {
+  for (std::int64_t row = 0; row < n_rows; ++row) {
+    std::memcpy(static_cast<std::uint8_t*>(to) + row * to_stride_bytes,
+                static_cast<const std::uint8_t*>(from) + row * from_stride_bytes,
+                static_cast<std::size_t>(row_bytes));
+  }
+}
+
 namespace {
 
 // From here on memory comes from the system in whole pages. They are zero without being written, so

@@ -56,9 +56,33 @@ class Device {
   virtual std::string name() const = 0;
   // Zero-filled memory, 256-byte aligned. ERRORS: kResourceExhausted with the label and the bytes.
   virtual Result<Buffer> allocate(std::int64_t bytes, const std::string& label) = 0;
+
+  // The same, for small things that host and device both touch: step inputs, page tables, logits.
+  // The host may read and write it whenever no queued work uses it, see synchronize().
+  virtual Result<Buffer> allocate_shared(std::int64_t bytes, const std::string& label) {
+    return allocate(bytes, label);
+  }
+
   virtual void release(void* data, std::int64_t bytes) = 0;
   // Live allocations summed by label, in order of first use.
   virtual std::vector<MemoryUse> memory() const = 0;
+
+  // Whether the host may touch memory of allocate() itself. If not, upload() and download() do.
+  virtual bool host_visible() const { return true; }
+
+  // Kernels and copies are queued in order; this waits until all of them are done. What they wrote
+  // is then visible to the host. A fault of the device ends the process here, by name.
+  virtual void synchronize() {}
+
+  // Host bytes to device memory and back, in order with what is queued. Host bytes are free again,
+  // or complete, on return. May be called from several threads.
+  virtual void upload(void* to, const void* from, std::int64_t bytes);
+  virtual void download(void* to, const void* from, std::int64_t bytes);
+
+  // Queues a copy of n_rows rows of row_bytes between device or shared memory.
+  virtual void copy_rows(void* to, std::int64_t to_stride_bytes, const void* from,
+                         std::int64_t from_stride_bytes, std::int64_t row_bytes,
+                         std::int64_t n_rows);
 };
 
 // Host memory.
