@@ -47,6 +47,9 @@ class ResponseStream {
   void end(const ResponseEnd& end);
   void terminal();
 
+  // The response object says "store": false from now on.
+  void not_stored() { response_["store"] = false; }
+
   // An error after the stream began: an error event, then response.failed.
   void fail(const ApiError& error, std::int64_t completed_at);
 

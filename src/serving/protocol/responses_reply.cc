@@ -199,8 +199,8 @@ std::string ResponsesReply::end_choice(const ChoiceEnd& end) {
       break;
   }
   stream_.end(last);
-  if (sink_) {
-    sink_(stream_.response());
+  if (sink_ && !sink_(stream_.response())) {
+    stream_.not_stored();
   }
   return stream_.take();
 }

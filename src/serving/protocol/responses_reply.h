@@ -14,8 +14,9 @@
 namespace tandem::protocol {
 
 // Told the final response object before its terminal event leaves: a client that continues from
-// the response as soon as it sees the event must find it stored.
-using ResponseSink = std::function<void(const json::Object& response)>;
+// the response as soon as it sees the event must find it stored. Returns whether it was kept; if
+// not, the object says "store": false.
+using ResponseSink = std::function<bool(const json::Object& response)>;
 
 class ResponsesReply final : public Reply {
  public:

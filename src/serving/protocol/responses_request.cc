@@ -229,12 +229,13 @@ void read_conversation(const Fields& body, const ResponseLookup& lookup, IdSourc
   const std::string& previous = request.settings.previous_response_id;
   echo["previous_response_id"] = previous.empty() ? json::Value() : json::Value(previous);
   if (!previous.empty() && body.errors().ok()) {
-    const Parsed<json::Array> history = lookup.history(previous);
+    Parsed<json::Array> history = lookup.history(previous);
     if (!history.ok()) {
       body.errors().add(history.error());
       return;
     }
-    reader.read_history(*history, body.errors());
+    request.history = *std::move(history);
+    reader.read_history(request.history, body.errors());
   }
   request.input = reader.read_input(body);
   prompt.messages = conversation.take();

@@ -25,7 +25,8 @@ struct ResponsesSettings {
 struct ResponsesRequest {
   GenerationTask task;
   ResponsesSettings settings;
-  json::Array input;  // the new items in normal form: what is stored and listed
+  json::Array history;  // items of previous_response_id and all before it
+  json::Array input;    // the new items in normal form: what is stored and listed
 };
 
 // ERRORS: 400 with the field; "previous_response_not_found" from the lookup.

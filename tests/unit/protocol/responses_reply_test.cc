@@ -43,8 +43,10 @@ constexpr std::string_view kRequest = R"({"model":"m","input":"hi","instructions
 struct Session {
   explicit Session(std::string_view request = kRequest)
       : parsed(*parse_responses_request(json::parse(request).value(), NoLookup(), ids)),
-        reply(parsed.settings, "m", ids, clock,
-              [this](const json::Object& final_response) { stored.push_back(final_response); }) {}
+        reply(parsed.settings, "m", ids, clock, [this](const json::Object& final_response) {
+          stored.push_back(final_response);
+          return true;
+        }) {}
 
   IdSource ids{1, 2};
   ManualClock clock;
@@ -235,6 +237,18 @@ TEST(ResponsesReply, AReplayIsTheSameResponse) {
   EXPECT_EQ(rest, all.substr(all.size() - rest.size()));
   EXPECT_THAT(rest, HasSubstr("\"sequence_number\":5"));
   EXPECT_THAT(rest, Not(HasSubstr("\"sequence_number\":4,")));
+}
+
+TEST(ResponsesReply, AResponseThatCouldNotBeStoredSaysSo) {
+  IdSource ids(1, 2);
+  const ManualClock clock;
+  const ResponsesRequest parsed = *parse_responses_request(
+      json::parse(R"({"model":"m","input":"hi"})").value(), NoLookup(), ids);
+  ResponsesReply kept(parsed.settings, "m", ids, clock, [](const json::Object&) { return true; });
+  ResponsesReply lost(parsed.settings, "m", ids, clock, [](const json::Object&) { return false; });
+  const Script script = with_tools("t</think>a");
+  EXPECT_EQ(tandem::testing::whole(kept, script).at("store"), json::Value(true));
+  EXPECT_EQ(tandem::testing::whole(lost, script).at("store"), json::Value(false));
 }
 
 // The checker of this file itself: every frame that is lost is noticed.
