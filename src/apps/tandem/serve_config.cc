@@ -1,6 +1,8 @@
 #include "apps/tandem/serve_config.h"
 
 #include <toml++/toml.h>
+
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 
@@ -66,6 +68,16 @@ void add_range_problem(std::string& problems, std::string_view name, std::int64_
   }
 }
 
+std::string plain_text(const ConfigField& field) {
+  if (auto* const* text = std::get_if<std::string*>(&field.value)) {
+    return **text;
+  }
+  if (auto* const* flag = std::get_if<bool*>(&field.value)) {
+    return **flag ? "true" : "false";
+  }
+  return std::to_string(*std::get<std::int64_t*>(field.value));
+}
+
 std::string toml_string(const std::string& text) {
   std::string out = "\"";
   for (const char c : text) {
@@ -87,11 +99,15 @@ std::vector<ConfigField> ConfigLoader::fields() {
       {"host", &c.host, "address to listen on"},
       {"port", &c.port, "port to listen on"},
       {"tp", &c.tp, "ranks that share the model: 1 or 2"},
+      {"hosts", &c.hosts, "one host per rank, the head first: \"a,b\"; empty: all ranks here"},
+      {"fabric_interface", &c.fabric_interface, "network interface between the hosts"},
       {"threads", &c.threads, "CPU threads per rank; 0: cores / ranks"},
       {"numerics", &c.numerics, "native or reference (docs/NUMERICS.md)"},
       {"max_sequences", &c.max_sequences, "sequences that run at once"},
       {"max_context_tokens", &c.max_context_tokens, "longest prompt and answer together"},
       {"kv_tokens", &c.kv_tokens, "tokens that the shared KV pages hold"},
+      {"kv_format", &c.kv_format, "stored KV rows under native numerics: fp8 or bf16, both exact"},
+      {"prefix_snapshots", &c.prefix_snapshots, "places of the prefix cache; 0: no prefix cache"},
       {"prefill_tokens", &c.prefill_tokens, "most rows of one step"},
       {"max_waiting", &c.max_waiting, "requests that may queue before 429"},
       {"draft_tokens", &c.draft_tokens, "speculation depth; 0: off"},
@@ -166,6 +182,13 @@ Status ConfigLoader::check() const {
   if (c.numerics != "native" && c.numerics != "reference") {
     problems += fmt::format("\n  numerics = '{}'; expected native or reference", c.numerics);
   }
+  if (c.kv_format != "fp8" && c.kv_format != "bf16") {
+    problems += fmt::format("\n  kv_format = '{}'; expected fp8 or bf16", c.kv_format);
+  }
+  if (!c.hosts.empty() && std::count(c.hosts.begin(), c.hosts.end(), ',') + 1 != c.tp) {
+    problems += fmt::format("\n  hosts = '{}'; expected {} names with commas between, as tp says",
+                            c.hosts, c.tp);
+  }
   if (c.log_level != "error" && c.log_level != "warning" && c.log_level != "info" &&
       c.log_level != "debug") {
     problems +=
@@ -175,6 +198,7 @@ Status ConfigLoader::check() const {
   add_range_problem(problems, "max_sequences", c.max_sequences, 1, 1024);
   add_range_problem(problems, "max_context_tokens", c.max_context_tokens, 128, 1048576);
   add_range_problem(problems, "kv_tokens", c.kv_tokens, 128, std::int64_t{1} << 32);
+  add_range_problem(problems, "prefix_snapshots", c.prefix_snapshots, 0, 100000);
   add_range_problem(problems, "prefill_tokens", c.prefill_tokens, 16, 65536);
   add_range_problem(problems, "max_waiting", c.max_waiting, 1, 100000);
   add_range_problem(problems, "draft_tokens", c.draft_tokens, 0, 5);
@@ -204,17 +228,29 @@ Status ConfigLoader::resolve() {
   return check();
 }
 
+std::vector<std::string> ConfigLoader::to_flags() {
+  std::vector<std::string> flags;
+  for (const ConfigField& field : fields()) {
+    if (auto* const* flag = std::get_if<bool*>(&field.value)) {
+      if (**flag) {
+        flags.push_back(flag_name(field.name));
+      }
+      continue;
+    }
+    const std::string value = plain_text(field);
+    if (!value.empty()) {
+      flags.push_back(flag_name(field.name));
+      flags.push_back(value);
+    }
+  }
+  return flags;
+}
+
 std::string ConfigLoader::to_toml() {
   std::string out;
   for (const ConfigField& field : fields()) {
-    std::string value;
-    if (auto* const* text = std::get_if<std::string*>(&field.value)) {
-      value = toml_string(**text);
-    } else if (auto* const* flag = std::get_if<bool*>(&field.value)) {
-      value = **flag ? "true" : "false";
-    } else {
-      value = std::to_string(*std::get<std::int64_t*>(field.value));
-    }
+    const bool is_text = std::holds_alternative<std::string*>(field.value);
+    const std::string value = is_text ? toml_string(plain_text(field)) : plain_text(field);
     out +=
         fmt::format("{} = {}  # {}; {}\n", field.name, value, sources_.at(field.name), field.help);
   }

@@ -18,11 +18,15 @@ struct ServeConfig {
   std::string host = "127.0.0.1";
   std::int64_t port = 8000;
   std::int64_t tp = 1;
+  std::string hosts;  // empty: all ranks here
+  std::string fabric_interface;
   std::int64_t threads = 0;
   std::string numerics = "native";
   std::int64_t max_sequences = 8;
   std::int64_t max_context_tokens = 32768;
   std::int64_t kv_tokens = 131072;
+  std::string kv_format = "fp8";
+  std::int64_t prefix_snapshots = 32;
   std::int64_t prefill_tokens = 512;
   std::int64_t max_waiting = 256;
   std::int64_t draft_tokens = 0;
@@ -53,6 +57,9 @@ class ConfigLoader {
   Status resolve();
 
   const ServeConfig& config() const { return config_; }
+
+  // The effective config as flags, for the ranks.
+  std::vector<std::string> to_flags();
 
   // The effective config as TOML; each line ends with a comment that names its source.
   std::string to_toml();

@@ -46,7 +46,7 @@ Result<std::vector<device::MemoryUse>> V4Model::plan_memory(const ModelConfig& c
                                                             tensor::RowFormat kv_format) {
   TANDEM_TRY(check_world(config, tp_size));
   const ModelDescription model = describe_model(config, 0, tp_size);
-  TANDEM_ASSIGN(const cache::CacheLayout layout, plan_cache(model, limits, kv_format));
+  TANDEM_ASSIGN(const cache::CacheLayout layout, v4::plan_cache(model, limits, kv_format));
   std::vector<device::MemoryUse> plan;
   for (const cache::CacheBuffer& buffer : layout.buffers()) {
     add_use(plan, buffer.label, buffer.bytes);
@@ -56,6 +56,11 @@ Result<std::vector<device::MemoryUse>> V4Model::plan_memory(const ModelConfig& c
   }
   add_use(plan, kRotationLabel, kRotationBytes);
   return plan;
+}
+
+Result<cache::CacheLayout> V4Model::plan_cache(const ModelConfig& config, const ModelLimits& limits,
+                                               tensor::RowFormat kv_format) {
+  return v4::plan_cache(describe_model(config, 0, 1), limits, kv_format);
 }
 
 }  // namespace tandem::v4

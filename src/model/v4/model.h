@@ -113,6 +113,10 @@ class V4Model {
                                                             const ModelLimits& limits,
                                                             tensor::RowFormat kv_format);
 
+  // Sizes of the caches that create() will allocate, the same on every rank.
+  static Result<cache::CacheLayout> plan_cache(const ModelConfig& config, const ModelLimits& limits,
+                                               tensor::RowFormat kv_format);
+
   virtual ~V4Model() = default;
 
   virtual const ModelConfig& config() const = 0;

@@ -62,4 +62,14 @@ ApiError bad_field(std::string param, std::string message) {
   return error;
 }
 
+json::Object openai_error_body(const ApiError& error) {
+  const auto text_or_null = [](const std::string& text) {
+    return text.empty() ? json::Value() : json::Value(text);
+  };
+  return {{"error", json::Object{{"message", error.message},
+                                 {"type", error.type},
+                                 {"param", text_or_null(error.param)},
+                                 {"code", text_or_null(error.code)}}}};
+}
+
 }  // namespace tandem::protocol

@@ -7,6 +7,7 @@
 
 #include "foundation/base/check.h"
 #include "foundation/base/status.h"
+#include "foundation/json/json.h"
 
 namespace tandem::protocol {
 
@@ -24,6 +25,9 @@ ApiError to_api_error(const Status& status, std::string param = {});
 
 // A 400 about one field of the request.
 ApiError bad_field(std::string param, std::string message);
+
+// {"error": {"message", "type", "param", "code"}}: the shape of both OpenAI APIs.
+json::Object openai_error_body(const ApiError& error);
 
 // A value, or what to tell the client.
 template <typename T>

@@ -66,16 +66,6 @@ json::Object responses_usage(const runtime::Usage& usage) {
           {"total_tokens", usage.prompt_tokens + usage.completion_tokens}};
 }
 
-json::Object openai_error_body(const ApiError& error) {
-  const auto text_or_null = [](const std::string& text) {
-    return text.empty() ? json::Value() : json::Value(text);
-  };
-  return {{"error", json::Object{{"message", error.message},
-                                 {"type", error.type},
-                                 {"param", text_or_null(error.param)},
-                                 {"code", text_or_null(error.code)}}}};
-}
-
 ResponsesReply::ResponsesReply(ResponsesSettings settings, std::string model, IdSource& ids,
                                const Clock& clock, ResponseSink sink)
     : settings_(std::move(settings)),

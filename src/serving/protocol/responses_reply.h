@@ -65,7 +65,4 @@ std::string replay_response(const json::Object& response, std::int64_t starting_
 // {"input_tokens", ...}: what this API calls usage.
 json::Object responses_usage(const runtime::Usage& usage);
 
-// {"error": {"message", "type", "param", "code"}}: the shape of both OpenAI APIs.
-json::Object openai_error_body(const ApiError& error);
-
 }  // namespace tandem::protocol
