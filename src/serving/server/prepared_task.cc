@@ -9,8 +9,12 @@ namespace {
 
 using protocol::GenerationTask;
 
+// What the prompt shows of the tools: nothing if none may be called (field-cases B-09).
 std::vector<json::Value> definitions(const GenerationTask& task) {
   std::vector<json::Value> all;
+  if (task.tool_choice.mode == grammar::ToolChoiceMode::kNone) {
+    return all;
+  }
   for (const protocol::Tool& tool : task.tools) {
     all.push_back(tool.definition);
   }

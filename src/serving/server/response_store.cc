@@ -58,7 +58,9 @@ ResponseStore::ResponseStore(ResponseStoreOptions options, const Clock& clock,
 Result<std::unique_ptr<ResponseStore>> ResponseStore::open(ResponseStoreOptions options,
                                                            const Clock& clock) {
   std::error_code error;
-  std::filesystem::create_directories(options.file.parent_path(), error);
+  if (!options.file.empty()) {
+    std::filesystem::create_directories(options.file.parent_path(), error);
+  }
   TANDEM_ASSIGN(std::unique_ptr<SqliteDatabase> database, SqliteDatabase::open(options.file));
   std::unique_ptr<ResponseStore> store(
       new ResponseStore(std::move(options), clock, std::move(database)));

@@ -23,7 +23,7 @@
 namespace tandem::server {
 
 struct ResponseStoreOptions {
-  std::filesystem::path file;
+  std::filesystem::path file;                                     // empty: in memory
   std::int64_t max_age_s = std::int64_t{30} * 24 * 3600;          // since the last use
   std::int64_t max_bytes = std::int64_t{2} * 1024 * 1024 * 1024;  // of JSON text
 };

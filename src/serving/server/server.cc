@@ -13,11 +13,14 @@
 #include "serving/server/api_keys.h"
 #include "serving/server/chat_routes.h"
 #include "serving/server/info_routes.h"
+#include "serving/server/messages_routes.h"
+#include "serving/server/responses_routes.h"
 #include "serving/server/server_context.h"
 
 namespace tandem::server {
 namespace {
 
+constexpr std::int64_t kMemoryStoreBytes = std::int64_t{256} << 20;
 constexpr auto kTick = std::chrono::seconds(1);
 constexpr auto kDrain = std::chrono::seconds(5);  // for the last bytes of ended streams
 constexpr auto kDrainPoll = std::chrono::milliseconds(20);
@@ -30,6 +33,16 @@ http::HttpConfig http_config(const ServerConfig& config) {
   out.tls_certificate = config.tls_certificate;
   out.tls_key = config.tls_key;
   out.max_connections = config.max_connections;
+  return out;
+}
+
+ResponseStoreOptions store_options(const ServerConfig& config) {
+  ResponseStoreOptions out;
+  if (config.state_dir.empty()) {
+    out.max_bytes = kMemoryStoreBytes;
+  } else {
+    out.file = std::filesystem::path(config.state_dir) / "responses.sqlite";
+  }
   return out;
 }
 
@@ -71,6 +84,7 @@ class Server::Core {
               [this](http::ExchangePtr exchange) { handle(std::move(exchange)); }) {
     add_info_routes(router_, context_, [this] { return http_.connections(); });
     add_chat_routes(router_, context_);
+    add_messages_routes(router_, context_);
   }
 
   Status start() {
@@ -81,6 +95,12 @@ class Server::Core {
           "allow_public_without_key if everybody may use this server",
           config_.host);
     }
+    TANDEM_ASSIGN(store_, ResponseStore::open(store_options(config_), context_.clock));
+    responses_ = std::make_unique<ResponsesApi>(
+        store_.get(), context_.ids, context_.clock, [](const Status& status) {
+          obs::log_error("a response was not stored: {}", status.message());
+        });
+    add_responses_routes(router_, context_, *responses_);
     TANDEM_TRY(http_.start());
     ticker_ = std::thread([this] { tick(); });
     return ok_status();
@@ -142,14 +162,8 @@ class Server::Core {
     error.message = allowed.empty() ? fmt::format("there is no {} here", request.path)
                                     : fmt::format("{} does not take {}, expected {}", request.path,
                                                   request.method, allowed);
-    http::Response response;
-    response.status = error.http_status;
-    if (!allowed.empty()) {
-      response.headers.emplace_back("Allow", allowed);
-    }
-    response.body = json::dump(protocol::openai_error_body(error));
-    context_.metrics.response(response.status);
-    exchange.respond(std::move(response));
+    respond_error(context_, exchange, error,
+                  allowed.empty() ? http::Headers() : http::Headers{{"Allow", allowed}});
   }
 
   // Once a second: heartbeats and changed keys.
@@ -167,6 +181,8 @@ class Server::Core {
   ServerContext context_;
   Router router_;
   std::unique_ptr<ApiKeys> keys_;
+  std::unique_ptr<ResponseStore> store_;
+  std::unique_ptr<ResponsesApi> responses_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool stopped_ = false;

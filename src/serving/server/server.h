@@ -17,7 +17,7 @@ struct ServerConfig {
   std::string host = "127.0.0.1";
   std::uint16_t port = 8000;  // 0: any free port
   int threads = 2;
-  std::string state_dir;      // stored responses; empty: memory only
+  std::string state_dir;      // stored responses; empty: kept in memory until the end
   std::string api_keys_file;  // empty: no keys
   std::string tls_certificate;
   std::string tls_key;

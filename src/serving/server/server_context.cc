@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "foundation/obs/log.h"
+#include "serving/protocol/messages_reply.h"
 
 namespace tandem::server {
 
@@ -20,14 +21,26 @@ ServerContext::ServerContext(runtime::Engine& engine_in, const text::Tokenizer& 
       metrics(model.name),
       ids(protocol::IdSource::random_seed(), protocol::IdSource::random_seed()) {}
 
+namespace {
+
+json::Object error_body(ServerContext& context, const http::Request& request,
+                        const protocol::ApiError& error) {
+  const bool is_messages = request.path.find("/messages") != std::string::npos;
+  return is_messages ? protocol::messages_error_body(error, context.ids.make("req_"))
+                     : protocol::openai_error_body(error);
+}
+
+}  // namespace
+
 void respond_error(ServerContext& context, http::Exchange& exchange,
-                   const protocol::ApiError& error) {
+                   const protocol::ApiError& error, http::Headers headers) {
   http::Response response;
   response.status = error.http_status;
+  response.headers = std::move(headers);
   if (error.retry_after_s) {
     response.headers.emplace_back("Retry-After", std::to_string(*error.retry_after_s));
   }
-  response.body = json::dump(protocol::openai_error_body(error));
+  response.body = json::dump(error_body(context, exchange.request(), error));
   context.metrics.response(response.status);
   exchange.respond(std::move(response));
 }
@@ -81,7 +94,7 @@ void run_task(ServerContext& context, const RouteCall& call, protocol::Generatio
     call.exchange->respond(std::move(response));
     return;
   }
-  http::Headers headers{{"x-request-id", id}};
+  http::Headers headers{{"x-request-id", id}, {"request-id", id}};  // OpenAI's, Anthropic's name
   if (!prepared->ignored_keywords.empty()) {
     const std::string ignored = fmt::format("{}", fmt::join(prepared->ignored_keywords, ", "));
     obs::log_warning("{} schema keywords that are not enforced: {}", id, ignored);

@@ -34,9 +34,9 @@ struct ServerContext {
   std::atomic<bool> stopping{false};
 };
 
-// Answers with an error in OpenAI's shape.
+// Answers with an error in the shape of the API that the request's path belongs to.
 void respond_error(ServerContext& context, http::Exchange& exchange,
-                   const protocol::ApiError& error);
+                   const protocol::ApiError& error, http::Headers headers = {});
 
 // Answers 200 with this body.
 void respond_json(ServerContext& context, http::Exchange& exchange, const json::Value& body);

@@ -41,12 +41,19 @@ std::int64_t SqliteStatement::number(int column) const {
 }
 
 Result<std::unique_ptr<SqliteDatabase>> SqliteDatabase::open(const std::filesystem::path& path) {
+  if (path.empty()) {
+    return connect(":memory:");
+  }
   // Created by us first, so that neither the file nor its journal is readable by others.
   const int file = ::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
   if (file < 0) {
     return permission_denied("cannot create or open {}: {}", path.string(), std::strerror(errno));
   }
   ::close(file);
+  return connect(path);
+}
+
+Result<std::unique_ptr<SqliteDatabase>> SqliteDatabase::connect(const std::filesystem::path& path) {
   sqlite3* handle = nullptr;
   const int code = sqlite3_open_v2(path.c_str(), &handle,
                                    SQLITE_OPEN_READWRITE | SQLITE_OPEN_FULLMUTEX, nullptr);

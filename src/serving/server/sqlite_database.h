@@ -43,7 +43,7 @@ class SqliteStatement {
 
 class SqliteDatabase {
  public:
-  // Opens or creates the file, readable only by its owner.
+  // Opens or creates the file, readable only by its owner. An empty path: a database in memory.
   // ERRORS: kDataLoss (no database), kUnavailable (locked, disk), kPermissionDenied.
   static Result<std::unique_ptr<SqliteDatabase>> open(const std::filesystem::path& path);
 
@@ -62,6 +62,7 @@ class SqliteDatabase {
   struct Close {
     void operator()(sqlite3* handle) const { sqlite3_close_v2(handle); }
   };
+  static Result<std::unique_ptr<SqliteDatabase>> connect(const std::filesystem::path& path);
   SqliteDatabase(std::filesystem::path path, sqlite3* handle)
       : path_(std::move(path)), handle_(handle) {}
 
