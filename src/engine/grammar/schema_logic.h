@@ -161,6 +161,9 @@ class SchemaLogic {
   int quiet_ = 0;  // > 0 while only asking, not compiling
 };
 
+// What strict says to keywords that are not enforced. ERRORS: kInvalidArgument naming the first.
+Status refuse_unenforced(const std::vector<Unenforced>& all);
+
 // Sorts, drops duplicates and `true`; {false} if any schema is false.
 Goal make_goal(std::vector<SchemaPtr> schemas);
 

@@ -30,8 +30,46 @@ grammar::VocabularyPtr make_vocabulary(const text::Tokenizer& tokenizer, int voc
 
 std::string cache_key(const protocol::GenerationTask& task) {
   const ReplyFormat& format = task.format;
-  return fmt::format("{}|{}|{}|{}", static_cast<int>(format.kind), format.strict,
-                     json::dump(format.schema), format.source);
+  std::string key =
+      fmt::format("{}|{}|{}|{}|{}|{}|{}", static_cast<int>(format.kind), format.strict,
+                  json::dump(format.schema), format.source, static_cast<int>(task.tool_choice.mode),
+                  task.tool_choice.name, task.parallel_tool_calls);
+  for (const protocol::Tool& tool : task.tools) {
+    key += fmt::format("|{}|{}|{}|{}", tool.spec.name, tool.allowed, tool.spec.strict,
+                       json::dump(tool.spec.parameters));
+  }
+  return key;
+}
+
+std::vector<grammar::ToolSpec> allowed_tools(const protocol::GenerationTask& task) {
+  std::vector<grammar::ToolSpec> all;
+  for (const protocol::Tool& tool : task.tools) {
+    if (tool.allowed) {
+      all.push_back(tool.spec);
+    }
+  }
+  return all;
+}
+
+// The answer beside tool calls, as a schema; nothing if it is free text.
+Result<std::optional<json::Value>> content_schema(const ReplyFormat& format) {
+  switch (format.kind) {
+    case ReplyFormat::Kind::kText:
+      return std::optional<json::Value>();
+    case ReplyFormat::Kind::kJsonObject:
+      return std::optional<json::Value>(json::Object{{"type", "object"}});
+    case ReplyFormat::Kind::kJsonSchema:
+      return std::optional<json::Value>(format.schema);
+    case ReplyFormat::Kind::kRegex:
+    case ReplyFormat::Kind::kEbnf:
+      break;
+  }
+  return invalid_argument("a regular expression or grammar cannot stand beside tools");
+}
+
+// Which request field a problem belongs to.
+std::string param_of(const protocol::GenerationTask& task) {
+  return task.tools.empty() ? task.format.param : "tools";
 }
 
 }  // namespace
@@ -41,14 +79,23 @@ ConstraintMaker::ConstraintMaker(const text::Tokenizer& tokenizer, int vocab_siz
 
 Result<grammar::GrammarPtr> ConstraintMaker::compile(const protocol::GenerationTask& task) {
   const ReplyFormat& format = task.format;
+  if (!task.tools.empty()) {
+    TANDEM_ASSIGN(const std::optional<json::Value> schema, content_schema(format));
+    if (schema && format.strict) {  // the keywords of the schema alone decide what strict refuses
+      TANDEM_TRY(grammar::compile_json_schema(vocabulary_, *schema, {true}).status());
+    }
+    return grammar::compile_tool_calls(vocabulary_, allowed_tools(task), task.tool_choice,
+                                       task.parallel_tool_calls, schema ? &*schema : nullptr);
+  }
   switch (format.kind) {
     case ReplyFormat::Kind::kJsonObject:
       return grammar::compile_json_object(vocabulary_);
     case ReplyFormat::Kind::kJsonSchema:
       return grammar::compile_json_schema(vocabulary_, format.schema, {format.strict});
     case ReplyFormat::Kind::kRegex:
+      return grammar::compile_regex(vocabulary_, format.source);
     case ReplyFormat::Kind::kEbnf:
-      return unimplemented("regular expressions and grammars are not supported yet; use a schema");
+      return grammar::compile_ebnf(vocabulary_, format.source);
     case ReplyFormat::Kind::kText:
       break;
   }
@@ -57,12 +104,13 @@ Result<grammar::GrammarPtr> ConstraintMaker::compile(const protocol::GenerationT
 
 protocol::Parsed<TaskGrammar> ConstraintMaker::make(const protocol::GenerationTask& task) {
   TaskGrammar out;
-  if (task.format.kind == ReplyFormat::Kind::kText) {
+  if (task.format.kind == ReplyFormat::Kind::kText && task.tools.empty()) {
     return out;
   }
   auto compiled = cache_.get(cache_key(task), [&] { return compile(task); });
   if (!compiled.ok()) {
-    return protocol::bad_field(task.format.param, compiled.status().message());
+    const std::string param = param_of(task);
+    return protocol::bad_field(param, fmt::format("{}: {}", param, compiled.status().message()));
   }
   out.grammar = *compiled;
   for (const grammar::Unenforced& keyword : out.grammar->unenforced()) {

@@ -74,7 +74,7 @@ Status GenerationJob::submit_all() {
   for (int i = 0; i < prepared_.task.n; ++i) {
     Choice choice;
     text::StreamOptions options = prepared_.stream;
-    options.call_id_prefix = fmt::format("call_{}_{}_", id_, i);
+    options.call_id_prefix = fmt::format("call_{}_{}_", id_.substr(id_.find_first_of("-_") + 1), i);
     choice.decoder = std::make_unique<text::StreamDecoder>(prepare_.tokenizer, std::move(options));
     const auto index = static_cast<std::size_t>(i);
     const auto sink = [self = shared_from_this(), index](runtime::GenerationEvent event) {
