@@ -8,12 +8,14 @@
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <boost/beast/ssl.hpp>
+#include <boost/beast/websocket/rfc6455.hpp>
 #include <deque>
 #include <optional>
 #include <utility>
 
 #include "foundation/json/json.h"
 #include "foundation/obs/log.h"
+#include "serving/http/websocket_connection.h"
 
 namespace tandem::http {
 namespace {
@@ -216,11 +218,32 @@ class Connection final : public OpenConnection,
     is_head_ = parser_->get().method() == beast::http::verb::head;
     can_chunk_ = parser_->get().version() >= 11;
     close_after_write_ = !parser_->get().keep_alive() || draining_;
-    auto exchange = std::make_shared<ConnectionExchange>(
-        this->shared_from_this(), take_request(*parser_, peer_), generation_);
+    const bool may_upgrade = beast::websocket::is_upgrade(parser_->get());
+    if (may_upgrade) {
+      upgrade_.emplace(parser_->get().base());
+    }
+    Request request = take_request(*parser_, peer_);
+    request.wants_websocket = may_upgrade;
+    auto exchange = std::make_shared<ConnectionExchange>(this->shared_from_this(),
+                                                         std::move(request), generation_);
     parser_.reset();
-    watch();
+    if (!may_upgrade) {
+      watch();  // not now: a WebSocket reads for itself
+    }
     context_.handler(std::move(exchange));
+    upgrade_.reset();
+    if (may_upgrade) {
+      watch();
+    }
+  }
+
+  void accept_websocket(std::uint64_t generation, WebSocketOpen open) {
+    TANDEM_CHECK(generation == generation_ && !answered_ && upgrade_.has_value(),
+                 "a WebSocket needs an open request that asks for one");
+    ++generation_;
+    answered_ = true;
+    state_ = State::kClosed;
+    start_websocket(std::move(stream_), context_, peer_, std::move(*upgrade_), std::move(open));
   }
 
   // Output. All on the strand.
@@ -391,6 +414,7 @@ class Connection final : public OpenConnection,
   bool draining_ = false;
   beast::flat_buffer buffer_;
   std::optional<Parser> parser_;
+  std::optional<UpgradeRequest> upgrade_;
 
   // The open exchange.
   std::uint64_t generation_ = 0;
@@ -433,6 +457,10 @@ class Connection<Stream>::ConnectionExchange final : public Exchange {
 
   void end_stream(bool keep_alive) override {
     run([keep_alive](Connection& c, std::uint64_t g) { c.end_stream(g, keep_alive); });
+  }
+
+  void accept_websocket(WebSocketOpen open) override {
+    connection_->accept_websocket(generation_, std::move(open));
   }
 
   void on_disconnect(std::function<void()> callback) override {

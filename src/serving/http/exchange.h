@@ -7,6 +7,7 @@
 #include <string>
 
 #include "serving/http/message.h"
+#include "serving/http/websocket.h"
 
 namespace tandem::http {
 
@@ -27,6 +28,10 @@ class Exchange {
   // The last call of a stream. `keep_alive` false: the connection is closed, which tells the client
   // of a stream that broke off.
   virtual void end_stream(bool keep_alive = true) = 0;
+
+  // Makes the connection a WebSocket instead of an answer. REQUIRES: request().wants_websocket,
+  // called from within the handler.
+  virtual void accept_websocket(WebSocketOpen open) = 0;
 
   // Called once, on a server thread, if the client goes before the answer is complete; at once if
   // it has gone. Set at most once.

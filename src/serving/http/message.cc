@@ -80,6 +80,8 @@ std::string_view reason_phrase(int status) {
       return "Content Too Large";
     case 415:
       return "Unsupported Media Type";
+    case 426:
+      return "Upgrade Required";
     case 429:
       return "Too Many Requests";
     case 431:

@@ -16,7 +16,8 @@ struct Request {
   std::string query;   // without the question mark
   Headers headers;     // in the order of the wire
   std::string body;
-  std::string peer;  // address of the client, for the log
+  std::string peer;              // address of the client, for the log
+  bool wants_websocket = false;  // a valid request to go on as one
 
   // The value of the first header with this name (any case), or "".
   std::string_view header(std::string_view name) const;

@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "serving/server/responses_socket.h"
+
 namespace tandem::server {
 namespace {
 
@@ -111,6 +113,9 @@ void add_responses_routes(Router& router, ServerContext& context, ResponsesApi& 
   router.add("POST", "/responses", [&context, &api](const RouteCall& call) {
     with_body(context, call,
               [&](const json::Value& body) { start(context, call, api.create(body, call.owner)); });
+  });
+  router.add("GET", "/responses", [&context, &api](const RouteCall& call) {
+    accept_responses_socket(context, api, call);
   });
   router.add("POST", "/responses/compact", [&context, &api](const RouteCall& call) {
     with_body(context, call, [&](const json::Value& body) {
