@@ -32,9 +32,11 @@ __global__ void plain_kernel(bool round, LinearArgs args) {
   }
   TANDEM_UNROLL
   for (int r = 0; r < kRows; ++r) {
-    const float sum = warp_sum(sums[r]);
-    if (lane_id() == 0 && first + r < args.n_rows) {
-      args.out[(first + r) * args.out_stride + o] = rounded(round, sum);
+    if (first + r < args.n_rows) {
+      const float sum = warp_sum(sums[r]);
+      if (lane_id() == 0) {
+        args.out[(first + r) * args.out_stride + o] = rounded(round, sum);
+      }
     }
   }
 }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "foundation/base/check.h"
@@ -21,10 +20,6 @@ std::int64_t state_row_bytes(std::int32_t ratio, std::int32_t dim) {
   return CacheLayout::state_row_floats(ratio, dim) * std::int64_t{sizeof(float)};
 }
 
-void copy_bytes(void* to, const void* from, std::int64_t bytes) {
-  std::memcpy(to, from, static_cast<std::size_t>(bytes));
-}
-
 }  // namespace
 
 Result<std::unique_ptr<KvCache>> KvCache::create(device::Device& device,
@@ -38,6 +33,7 @@ Result<std::unique_ptr<KvCache>> KvCache::create(device::Device& device,
 }
 
 Status KvCache::allocate(device::Device& device) {
+  device_ = &device;
   const auto take = [&device](device::Buffer& buffer, std::int64_t bytes, const char* label) {
     Result<device::Buffer> made = device.allocate(bytes, label);
     if (!made.ok()) {
@@ -67,7 +63,8 @@ Status KvCache::allocate(device::Device& device) {
   for (device::Buffer& window : draft_windows_) {
     TANDEM_TRY(take(window, layout_.window_bytes(), "kv window, draft"));
   }
-  return take(page_tables_, layout_.page_table_bytes(), "page tables");
+  TANDEM_ASSIGN(page_tables_, device.allocate_shared(layout_.page_table_bytes(), "page tables"));
+  return ok_status();
 }
 
 kernels::RingView KvCache::ring(const device::Buffer& buffer, std::int64_t row_bytes,
@@ -192,8 +189,8 @@ void KvCache::save_snapshot(std::int32_t slot, Position position,
   TANDEM_CHECK(static_cast<std::int64_t>(out.size()) == layout_.snapshot_bytes(),
                fmt::format("snapshot buffer of {} bytes", out.size()));
   std::uint8_t* next = out.data();
-  visit_snapshot(slot, position, [&next](const void* run, std::int64_t bytes) {
-    copy_bytes(next, run, bytes);
+  visit_snapshot(slot, position, [&](const void* run, std::int64_t bytes) {
+    device_->download(next, run, bytes);
     next += bytes;
   });
 }
@@ -203,8 +200,8 @@ void KvCache::restore_snapshot(std::int32_t slot, Position position,
   TANDEM_CHECK(static_cast<std::int64_t>(bytes.size()) == layout_.snapshot_bytes(),
                fmt::format("snapshot of {} bytes", bytes.size()));
   const std::uint8_t* next = bytes.data();
-  visit_snapshot(slot, position, [&next](void* run, std::int64_t run_bytes) {
-    copy_bytes(run, next, run_bytes);
+  visit_snapshot(slot, position, [&](void* run, std::int64_t run_bytes) {
+    device_->upload(run, next, run_bytes);
     next += run_bytes;
   });
 }
@@ -232,8 +229,8 @@ void KvCache::save_page(PageId page, std::span<std::uint8_t> out) const {
   TANDEM_CHECK(static_cast<std::int64_t>(out.size()) == layout_.bytes_per_page(),
                fmt::format("page buffer of {} bytes", out.size()));
   std::uint8_t* next = out.data();
-  visit_page(page, [&next](const void* run, std::int64_t bytes) {
-    copy_bytes(next, run, bytes);
+  visit_page(page, [&](const void* run, std::int64_t bytes) {
+    device_->download(next, run, bytes);
     next += bytes;
   });
 }
@@ -242,8 +239,8 @@ void KvCache::restore_page(PageId page, std::span<const std::uint8_t> bytes) {
   TANDEM_CHECK(static_cast<std::int64_t>(bytes.size()) == layout_.bytes_per_page(),
                fmt::format("page of {} bytes", bytes.size()));
   const std::uint8_t* next = bytes.data();
-  visit_page(page, [&next](void* run, std::int64_t run_bytes) {
-    copy_bytes(run, next, run_bytes);
+  visit_page(page, [&](void* run, std::int64_t run_bytes) {
+    device_->upload(run, next, run_bytes);
     next += run_bytes;
   });
 }

@@ -78,6 +78,7 @@ class KvCache {
   void visit_page(PageId page, const Visit& visit) const;
 
   CacheLayout layout_;
+  device::Device* device_ = nullptr;
   std::vector<LayerBuffers> layers_;  // main layers
   std::vector<device::Buffer> draft_windows_;
   device::Buffer page_tables_;  // [n_slots, max_pages] PageId

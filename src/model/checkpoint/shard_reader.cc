@@ -31,6 +31,38 @@ void copy_as_i32(DType dtype, std::span<const std::uint8_t> bytes, std::uint8_t*
   }
 }
 
+// Where a job's bytes go: straight to `out`, or through a buffer to memory that the host cannot
+// write.
+class Target {
+ public:
+  explicit Target(const ReadJob& job)
+      : out_(job.out),
+        device_(job.device != nullptr && !job.device->host_visible() ? job.device : nullptr) {}
+
+  bool wanted() const { return out_ != nullptr; }
+
+  // Room for the next `bytes`, to be filled before done().
+  std::uint8_t* next(std::size_t bytes) {
+    if (device_ == nullptr) {
+      return out_;
+    }
+    buffer_.resize(bytes);
+    return buffer_.data();
+  }
+
+  void done(std::size_t bytes) {
+    if (device_ != nullptr) {
+      device_->upload(out_, buffer_.data(), static_cast<std::int64_t>(bytes));
+    }
+    out_ += bytes;
+  }
+
+ private:
+  std::uint8_t* out_;
+  device::Device* device_;
+  std::vector<std::uint8_t> buffer_;
+};
+
 // The rows of a job in the file, in chunks that fit the staging buffer.
 struct Chunking {
   std::int64_t row_bytes = 0;  // in the file
@@ -47,6 +79,24 @@ Chunking chunking_of(const ReadJob& job, DType dtype) {
   chunking.rows_at_once =
       std::max<std::int64_t>(1, kChunkBytes / std::max<std::int64_t>(1, chunking.row_bytes));
   return chunking;
+}
+
+// The columns of this rank out of `rows` whole rows.
+void copy_columns(const Slice& slice, std::span<const std::uint8_t> chunk, std::int64_t rows,
+                  std::int64_t row_bytes, ValueChecker& checker, Target& target) {
+  const auto width = static_cast<std::size_t>(slice.column_bytes);
+  const std::size_t size = static_cast<std::size_t>(rows) * width;
+  std::uint8_t* out = target.wanted() ? target.next(size) : nullptr;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const std::uint8_t* part = chunk.data() + r * row_bytes + slice.column_begin;
+    checker.feed({part, width});
+    if (out != nullptr) {
+      std::memcpy(out + static_cast<std::size_t>(r) * width, part, width);
+    }
+  }
+  if (out != nullptr) {
+    target.done(size);
+  }
 }
 
 }  // namespace
@@ -122,38 +172,31 @@ Status ShardReader::read_job(ReadFile& file, const ReadJob& job, std::vector<std
                              std::string& bad_value) {
   const DType dtype = job.location->dtype.value_or(job.spec->dtype);
   const Chunking chunking = chunking_of(job, dtype);
-  const bool direct = job.out != nullptr && job.slice.contiguous() && !is_integer(dtype);
+  Target target(job);
+  const bool in_place = target.wanted() && job.slice.contiguous() && !is_integer(dtype);
   ValueChecker checker(dtype, job.spec->integer_bound);
-  std::uint8_t* out = job.out;
   for (std::int64_t row = 0; row < job.slice.row_count; row += chunking.rows_at_once) {
     const std::int64_t rows = std::min(chunking.rows_at_once, job.slice.row_count - row);
     const auto bytes = static_cast<std::size_t>(rows * chunking.row_bytes);
     const std::uint64_t offset =
         job.location->offset +
         static_cast<std::uint64_t>((job.slice.row_begin + row) * chunking.row_bytes);
-    if (!direct && staging.size() < bytes) {
+    if (!in_place && staging.size() < bytes) {
       staging.resize(bytes);
     }
-    const std::span<std::uint8_t> chunk(direct ? out : staging.data(), bytes);
+    const std::span<std::uint8_t> chunk(in_place ? target.next(bytes) : staging.data(), bytes);
     TANDEM_TRY(file.read_at(offset, chunk));
     if (is_integer(dtype) || job.slice.contiguous()) {
       checker.feed(chunk);
     }
-    if (is_integer(dtype) && out != nullptr) {
-      copy_as_i32(dtype, chunk, out);
-      out += chunk.size() / static_cast<std::size_t>(tensor::dtype_bytes(dtype)) * 4;
-    } else if (direct) {
-      out += chunk.size();
+    if (is_integer(dtype) && target.wanted()) {
+      const std::size_t size = bytes / static_cast<std::size_t>(tensor::dtype_bytes(dtype)) * 4;
+      copy_as_i32(dtype, chunk, target.next(size));
+      target.done(size);
+    } else if (in_place) {
+      target.done(bytes);
     } else if (!job.slice.contiguous()) {
-      for (std::int64_t r = 0; r < rows; ++r) {
-        const std::uint8_t* part = staging.data() + r * chunking.row_bytes + job.slice.column_begin;
-        const auto width = static_cast<std::size_t>(job.slice.column_bytes);
-        checker.feed({part, width});
-        if (out != nullptr) {
-          std::memcpy(out, part, width);
-          out += width;
-        }
-      }
+      copy_columns(job.slice, chunk, rows, chunking.row_bytes, checker, target);
     }
     add_done(rows * job.slice.column_bytes, 0);
   }

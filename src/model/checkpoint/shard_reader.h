@@ -7,6 +7,7 @@
 #include <mutex>
 #include <vector>
 
+#include "compute/device/device.h"
 #include "model/checkpoint/file.h"
 #include "model/checkpoint/index.h"
 #include "model/checkpoint/problem.h"
@@ -23,6 +24,8 @@ struct ReadJob {
   // Where the slice goes: slice.bytes(), or 4 bytes an element for integer tensors. nullptr: the
   // values are only checked.
   std::uint8_t* out = nullptr;
+  // Copies to `out` if the host cannot write there itself.
+  device::Device* device = nullptr;
 };
 
 class ShardReader {

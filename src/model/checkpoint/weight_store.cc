@@ -127,6 +127,7 @@ Result<WeightStore> WeightStore::load(const CheckpointFiles& files,
     job.spec = &table[i];
     job.slice = place.slice;
     job.out = base[place.layer] + place.offset;
+    job.device = &device;
     TensorView view;
     view.dtype = is_integer(table[i].dtype) ? DType::kI32 : table[i].dtype;
     view.shape = place.slice.shape;

@@ -81,8 +81,9 @@ void run_slots(const ModelState& state, std::span<const DraftSequence> sequences
   for (std::size_t row = 0; row < rows.size(); ++row) {
     rows[row] = static_cast<std::int32_t>(row);
   }
-  run_head(state, state.weights.draft_head_in, streams, rows, state.work.draft_hidden.as<float>(),
-           state.work.draft_logits.as<float>());
+  choose_rows(state, rows);
+  run_head(state, state.weights.draft_head_in, streams, static_cast<std::int64_t>(rows.size()),
+           state.work.draft_hidden.as<float>(), state.work.draft_logits.as<float>());
 }
 
 // A row slice [1, cols] of the confidence matrix from column `first`.
@@ -109,6 +110,7 @@ std::vector<float> confidences(const ModelState& state, const std::vector<std::s
   }
   linear(*state.parts.kernels, static_cast<std::int64_t>(members.size()), work.markov.as<float>(),
          confidence_part(proj, d.hidden, d.markov_rank), kernels::LinearKind::kF32, of_markov);
+  state.parts.device->synchronize();
   std::vector<float> result(members.size());
   for (std::size_t j = 0; j < members.size(); ++j) {
     result[j] = 1.0F / (1.0F + std::exp(-(of_hidden[j] + of_markov[j])));
@@ -118,6 +120,7 @@ std::vector<float> confidences(const ModelState& state, const std::vector<std::s
 
 // Embeds tokens with markov_w1: [n, markov_rank] in work.markov.
 void markov_rows(const ModelState& state, std::span<const TokenId> tokens) {
+  state.parts.device->synchronize();  // the pass before reads its tokens from the same place
   Pass pass;
   std::copy(tokens.begin(), tokens.end(), state.work.tokens.as<TokenId>());
   pass.rows.n_tokens = static_cast<std::int32_t>(tokens.size());

@@ -7,21 +7,27 @@
 namespace tandem::v4 {
 namespace {
 
-void observe_layer(const ModelState& state, std::int32_t layer, std::int32_t n_tokens) {
+template <typename T>
+std::vector<T> download(const ModelState& state, const device::Buffer& buffer, std::int64_t n) {
+  std::vector<T> values(static_cast<std::size_t>(n));
+  state.parts.device->download(values.data(), buffer.data(), n * std::int64_t{sizeof(T)});
+  return values;
+}
+
+void observe_layer(const ModelState& state, std::int32_t layer, std::int64_t n_tokens) {
   if (state.observer == nullptr) {
     return;
   }
   const Dims& d = state.dims;
   const Workspace& work = state.work;
-  const auto n = static_cast<std::size_t>(n_tokens);
-  const auto width = static_cast<std::size_t>(d.hc_mult) * static_cast<std::size_t>(d.hidden);
-  state.observer->on_layer(layer, {work.streams.as<float>(), n * width});
+  state.observer->on_layer(layer,
+                           download<float>(state, work.streams, n_tokens * d.hc_mult * d.hidden));
   state.observer->on_experts(
-      layer, {work.experts.as<std::int32_t>(), n * static_cast<std::size_t>(d.expert_top_k)});
+      layer, download<std::int32_t>(state, work.experts, n_tokens * d.expert_top_k));
   if (d.ratios[static_cast<std::size_t>(layer)] == 4) {
     state.observer->on_selected(
-        layer, {work.selected.as<std::int32_t>(), n * static_cast<std::size_t>(d.index_top_k)},
-        {work.n_selected.as<std::int32_t>(), n});
+        layer, download<std::int32_t>(state, work.selected, n_tokens * d.index_top_k),
+        download<std::int32_t>(state, work.n_selected, n_tokens));
   }
 }
 
@@ -60,21 +66,14 @@ class Model final : public V4Model {
     TANDEM_TRY(check_step(state_, input));
     state_.last = input;
     const Pass pass = begin_pass(state_, input.tokens, input.segments);
-    auto* streams = state_.work.streams.as<float>();
-    embed_tokens(state_, pass, state_.weights.embed, state_.dims.hc_mult, streams);
-    for (std::int32_t layer = 0; layer < state_.dims.n_layers(); ++layer) {
-      run_layer(pass, state_.weights.layers[static_cast<std::size_t>(layer)],
-                layer_caches(state_, layer), streams);
-      tap_layer(state_, layer, pass.rows.n_tokens);
-      observe_layer(state_, layer, pass.rows.n_tokens);
-    }
+    choose_rows(state_, input.logit_rows);
+    TANDEM_TRY(run_step(pass, static_cast<std::int32_t>(input.logit_rows.size())));
+    state_.parts.device->synchronize();
     state_.may_draft = true;
     StepOutput output;
     output.vocab = state_.dims.vocab;
     if (!input.logit_rows.empty()) {
-      auto* logits = state_.work.logits.as<float>();
-      run_head(state_, state_.weights.head_in, streams, input.logit_rows, nullptr, logits);
-      output.logits = {logits,
+      output.logits = {state_.work.logits.as<float>(),
                        input.logit_rows.size() * static_cast<std::size_t>(state_.dims.vocab)};
     }
     return output;
@@ -87,11 +86,42 @@ class Model final : public V4Model {
       return DraftOutput{};
     }
     state_.may_draft = false;
-    return state_.draft_kind == DraftKind::kMtp ? draft_mtp(state_, sequences, sampler)
-                                                : draft_dspark(state_, sequences, sampler);
+    DraftOutput output = state_.draft_kind == DraftKind::kMtp
+                             ? draft_mtp(state_, sequences, sampler)
+                             : draft_dspark(state_, sequences, sampler);
+    state_.parts.device->synchronize();
+    return output;
   }
 
  private:
+  // Directly or through a recorded graph. An observer looks between layers, so it needs the former.
+  Status run_step(const Pass& pass, std::int32_t n_logit_rows) {
+    const auto queue = [&] { queue_step(pass, n_logit_rows); };
+    if (state_.parts.graphs == nullptr || state_.observer != nullptr) {
+      queue();
+      return ok_status();
+    }
+    constexpr std::int32_t kMainStep = 0;
+    return state_.parts.graphs->run(
+        {pass.rows.n_tokens, pass.rows.n_segments, n_logit_rows, kMainStep}, queue);
+  }
+
+  // Everything here depends on the sizes of the pass alone; contents are read by the kernels.
+  void queue_step(const Pass& pass, std::int32_t n_logit_rows) {
+    auto* streams = state_.work.streams.as<float>();
+    embed_tokens(state_, pass, state_.weights.embed, state_.dims.hc_mult, streams);
+    for (std::int32_t layer = 0; layer < state_.dims.n_layers(); ++layer) {
+      run_layer(pass, state_.weights.layers[static_cast<std::size_t>(layer)],
+                layer_caches(state_, layer), streams);
+      tap_layer(state_, layer, pass.rows.n_tokens);
+      observe_layer(state_, layer, pass.rows.n_tokens);
+    }
+    if (n_logit_rows > 0) {
+      run_head(state_, state_.weights.head_in, streams, n_logit_rows, nullptr,
+               state_.work.logits.as<float>());
+    }
+  }
+
   const ModelConfig config_;
   ModelState state_;
 };
@@ -104,6 +134,7 @@ std::unique_ptr<V4Model> make_model(const ModelConfig& config, ModelState state)
 
 Pass begin_pass(const ModelState& state, std::span<const TokenId> tokens,
                 std::span<const kernels::Segment> segments) {
+  state.parts.device->synchronize();
   auto* device_tokens = state.work.tokens.as<TokenId>();
   auto* device_segments = state.work.segments.as<kernels::Segment>();
   std::copy(tokens.begin(), tokens.end(), device_tokens);

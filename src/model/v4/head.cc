@@ -1,6 +1,5 @@
 // Embedding, final collapse and the vocabulary matrix. SOURCE: model.md 2.1, 2.12, 2.16.
 #include <algorithm>
-#include <cstring>
 
 #include "model/v4/model_state.h"
 
@@ -8,13 +7,12 @@ namespace tandem::v4 {
 namespace {
 
 // [tp_size, n_rows, local] -> [n_rows, tp_size * local].
-void interleave_parts(const float* gathered, std::int64_t n_rows, std::int64_t local, int tp_size,
-                      float* out) {
-  for (std::int64_t row = 0; row < n_rows; ++row) {
-    for (int rank = 0; rank < tp_size; ++rank) {
-      std::memcpy(out + (row * tp_size + rank) * local, gathered + (rank * n_rows + row) * local,
-                  static_cast<std::size_t>(local) * sizeof(float));
-    }
+void interleave_parts(device::Device& device, const float* gathered, std::int64_t n_rows,
+                      std::int64_t local, int tp_size, float* out) {
+  const std::int64_t part_bytes = local * std::int64_t{sizeof(float)};
+  for (int rank = 0; rank < tp_size; ++rank) {
+    device.copy_rows(out + rank * local, tp_size * part_bytes, gathered + rank * n_rows * local,
+                     part_bytes, part_bytes, n_rows);
   }
 }
 
@@ -44,22 +42,24 @@ void vocab_linear(const ModelState& state, std::int64_t n_rows, const float* x,
   linear(*state.parts.kernels, n_rows, x, w, kernels::LinearKind::kF32, local);
   state.parts.communicator->all_gather({local, n_local},
                                        {gathered, n_local * static_cast<std::size_t>(d.tp_size)});
-  interleave_parts(gathered, n_rows, d.vocab_local, d.tp_size, out);
+  interleave_parts(*state.parts.device, gathered, n_rows, d.vocab_local, d.tp_size, out);
+}
+
+void choose_rows(const ModelState& state, std::span<const std::int32_t> rows) {
+  std::copy(rows.begin(), rows.end(), state.work.chosen.as<std::int32_t>());
 }
 
 void run_head(const ModelState& state, const HeadWeights& head, const float* streams,
-              std::span<const std::int32_t> rows, float* collapsed, float* logits) {
+              std::int64_t n_rows, float* collapsed, float* logits) {
   const Dims& d = state.dims;
-  auto* chosen = state.work.chosen.as<std::int32_t>();
-  std::copy(rows.begin(), rows.end(), chosen);
   kernels::HcHeadArgs args;
-  args.n_rows = static_cast<std::int32_t>(rows.size());
+  args.n_rows = static_cast<std::int32_t>(n_rows);
   args.hidden = d.hidden;
   args.hc_mult = d.hc_mult;
   args.norm_eps = d.norm_eps;
   args.hc_eps = d.hc_eps;
   args.streams = streams;
-  args.rows = chosen;
+  args.rows = state.work.chosen.as<std::int32_t>();
   args.fn = head.hc_head.fn;
   args.base = head.hc_head.base;
   args.scale = head.hc_head.scale;

@@ -13,6 +13,7 @@
 
 #include "compute/comm/communicator.h"
 #include "compute/device/device.h"
+#include "compute/device/step_graphs.h"
 #include "compute/kernels/kernels.h"
 #include "compute/kernels/step_rows.h"
 #include "compute/tensor/row_format.h"
@@ -96,6 +97,8 @@ struct ModelParts {
   device::Device* device = nullptr;
   kernels::Kernels* kernels = nullptr;
   comm::Communicator* communicator = nullptr;
+  device::StepGraphs* graphs =
+      nullptr;  // main steps are recorded and replayed; nullptr: they are not
 };
 
 class V4Model {
@@ -129,6 +132,8 @@ class V4Model {
   // Pages are assigned and snapshots are taken here.
   virtual cache::KvCache& kv_cache() = 0;
 
+  // forward() and draft() return when the device is idle again.
+  //
   // Runs the rows: any mix of prompt chunks, single tokens and verify blocks. A segment that starts
   // before rows that were computed earlier replaces them (rollback = truncation).
   // ERRORS: kInvalidArgument for a step that breaks StepRows' rules, the limits, the vocabulary or

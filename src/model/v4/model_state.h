@@ -35,7 +35,8 @@ struct ModelState {
 // The model over a state that is complete.
 std::unique_ptr<V4Model> make_model(const ModelConfig& config, ModelState state);
 
-// Copies tokens and segments to the device and makes the pass over them.
+// Copies tokens and segments to where the device reads them, when it no longer reads the last ones,
+// and makes the pass over them.
 Pass begin_pass(const ModelState& state, std::span<const TokenId> tokens,
                 std::span<const kernels::Segment> segments);
 
@@ -46,10 +47,13 @@ LayerCaches draft_caches(const ModelState& state, std::int32_t stage);
 void embed_tokens(const ModelState& state, const Pass& pass, const tensor::WeightMatrix& table,
                   std::int32_t hc_mult, float* streams);
 
+// Says which rows of streams run_head() takes. REQUIRES: no earlier run_head() is still queued.
+void choose_rows(const ModelState& state, std::span<const std::int32_t> rows);
+
 // Logits [n_rows, vocab] of the chosen rows of streams. `collapsed` [n_rows, hidden]: the collapse
 // before its norm; may be nullptr. SOURCE: model.md 2.12.
 void run_head(const ModelState& state, const HeadWeights& head, const float* streams,
-              std::span<const std::int32_t> rows, float* collapsed, float* logits);
+              std::int64_t n_rows, float* collapsed, float* logits);
 
 // x [n_rows, w.cols] times a matrix whose rows are split over the ranks by vocabulary, gathered:
 // out [n_rows, vocab].

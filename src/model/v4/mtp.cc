@@ -81,8 +81,10 @@ void sample_drafts(const ModelState& state, std::span<const Drafting> drafting, 
     rows.push_back(sequence.row);
   }
   auto* logits = state.work.draft_logits.as<float>();
-  run_head(state, state.weights.draft_head_in, state.work.draft_streams.as<float>(), rows, nullptr,
-           logits);
+  choose_rows(state, rows);
+  run_head(state, state.weights.draft_head_in, state.work.draft_streams.as<float>(),
+           static_cast<std::int64_t>(rows.size()), nullptr, logits);
+  state.parts.device->synchronize();
   const auto vocab = static_cast<std::size_t>(state.dims.vocab);
   for (std::size_t i = 0; i < drafting.size(); ++i) {
     const TokenId token = sampler(drafting[i].index, depth, {logits + i * vocab, vocab});

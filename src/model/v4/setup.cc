@@ -64,10 +64,10 @@ Result<ModelState> make_state(const ModelDescription& model, ModelWeights weight
   TANDEM_ASSIGN(state.work,
                 allocate_workspace(*parts.device, model.dims, limits, model.draft_kind));
   TANDEM_ASSIGN(state.inv_freq, parts.device->allocate(kRotationBytes, kRotationLabel));
-  auto* tables = state.inv_freq.as<float>();
-  std::copy(model.plain_inv_freq.begin(), model.plain_inv_freq.end(), tables);
-  std::copy(model.yarn_inv_freq.begin(), model.yarn_inv_freq.end(),
-            tables + model.plain_inv_freq.size());
+  std::vector<float> tables(model.plain_inv_freq.begin(), model.plain_inv_freq.end());
+  tables.insert(tables.end(), model.yarn_inv_freq.begin(), model.yarn_inv_freq.end());
+  parts.device->upload(state.inv_freq.data(), tables.data(),
+                       static_cast<std::int64_t>(tables.size() * sizeof(float)));
   return state;
 }
 

@@ -55,10 +55,10 @@ void plan_draft(const Dims& d, const ModelLimits& limits, DraftKind draft, std::
       {&Workspace::draft_embed, (1 - spark) * hidden_floats * kF32, kDraft},
       {&Workspace::draft_added, (1 - spark) * hidden_floats * kF32, kDraft},
       {&Workspace::draft_hidden, spark * draft_rows * d.hidden * kF32, kDraft},
-      {&Workspace::draft_logits, draft_rows * d.vocab * kF32, kLogits},
+      {&Workspace::draft_logits, draft_rows * d.vocab * kF32, kLogits, true},
       {&Workspace::markov, spark * limits.n_slots * d.markov_rank * kF32, kDraft},
-      {&Workspace::markov_logits, spark * limits.n_slots * d.vocab * kF32, kLogits},
-      {&Workspace::confidence, spark * 2 * limits.n_slots * kF32, kDraft},
+      {&Workspace::markov_logits, spark * limits.n_slots * d.vocab * kF32, kLogits, true},
+      {&Workspace::confidence, spark * 2 * limits.n_slots * kF32, kDraft, true},
   };
   plan.insert(plan.end(), part.begin(), part.end());
 }
@@ -89,9 +89,10 @@ std::vector<WorkspaceBuffer> plan_workspace(const Dims& dims, const ModelLimits&
       std::max(limits.max_logit_rows, draft_logit_rows(d, limits, draft));
   const std::int64_t split_logits = d.tp_size > 1 ? logit_rows * d.vocab_local * kF32 : 0;
   std::vector<WorkspaceBuffer> plan = {
-      {&Workspace::tokens, rows * std::int64_t{sizeof(TokenId)}, kActivations},
-      {&Workspace::segments, limits.n_slots * std::int64_t{sizeof(kernels::Segment)}, kActivations},
-      {&Workspace::chosen, logit_rows * kI32, kActivations},
+      {&Workspace::tokens, rows * std::int64_t{sizeof(TokenId)}, kActivations, true},
+      {&Workspace::segments, limits.n_slots * std::int64_t{sizeof(kernels::Segment)}, kActivations,
+       true},
+      {&Workspace::chosen, logit_rows * kI32, kActivations, true},
       {&Workspace::streams, rows * d.hc_mult * d.hidden * kF32, kActivations},
       {&Workspace::x, rows * d.hidden * kF32, kActivations},
       {&Workspace::post, rows * d.hc_mult * kF32, kActivations},
@@ -101,7 +102,7 @@ std::vector<WorkspaceBuffer> plan_workspace(const Dims& dims, const ModelLimits&
       {&Workspace::experts, rows * d.expert_top_k * kI32, kActivations},
       {&Workspace::weights, rows * d.expert_top_k * kF32, kActivations},
       {&Workspace::head_in, logit_rows * d.hidden * kF32, kActivations},
-      {&Workspace::logits, limits.max_logit_rows * std::int64_t{d.vocab} * kF32, kLogits},
+      {&Workspace::logits, limits.max_logit_rows * std::int64_t{d.vocab} * kF32, kLogits, true},
       {&Workspace::local_logits, split_logits, kLogits},
       {&Workspace::gathered, split_logits * d.tp_size, kLogits},
   };
@@ -115,7 +116,9 @@ Result<Workspace> allocate_workspace(device::Device& device, const Dims& dims,
   Workspace workspace;
   for (const WorkspaceBuffer& item : plan_workspace(dims, limits, draft)) {
     if (item.bytes > 0) {
-      TANDEM_ASSIGN(workspace.*(item.buffer), device.allocate(item.bytes, item.label));
+      TANDEM_ASSIGN(workspace.*(item.buffer), item.shared
+                                                  ? device.allocate_shared(item.bytes, item.label)
+                                                  : device.allocate(item.bytes, item.label));
     }
   }
   return workspace;

@@ -60,6 +60,7 @@ struct WorkspaceBuffer {
   device::Buffer Workspace::*buffer;
   std::int64_t bytes = 0;
   const char* label = "";
+  bool shared = false;  // the host writes or reads it too
 };
 
 // Rows of the largest pass: a full step, or a DSpark draft pass over all slots.

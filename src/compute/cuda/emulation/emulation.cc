@@ -3,6 +3,7 @@
 #include <ucontext.h>
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "compute/cuda/emulation/fiber.h"
@@ -44,6 +45,7 @@ struct Block {
 };
 
 Block block;
+std::function<void()> launch_hook;
 
 void wait_as(State state) {
   block.running->state = state;
@@ -139,6 +141,9 @@ void run_grid(dim3 grid, dim3 size, std::size_t shared_bytes, const std::functio
   block.body = &body;
   gridDim = grid;
   blockDim = size;
+  if (launch_hook) {
+    launch_hook();
+  }
   const std::uint64_t n_blocks = std::uint64_t{grid.x} * grid.y * grid.z;
   for (std::uint64_t i = 0; i < n_blocks; ++i) {
     const std::uint64_t b = block.reverse ? n_blocks - 1 - i : i;
@@ -148,6 +153,10 @@ void run_grid(dim3 grid, dim3 size, std::size_t shared_bytes, const std::functio
     run_block();
   }
   block.reverse = !block.reverse;
+}
+
+void set_launch_hook(std::function<void()> hook) {
+  launch_hook = std::move(hook);
 }
 
 void* dynamic_shared() {

@@ -38,6 +38,9 @@ namespace tandem::cuda::emulation {
 // Runs `body` once for every thread of the grid.
 void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes, const std::function<void()>& body);
 
+// Called before each grid; nullptr: nothing is.
+void set_launch_hook(std::function<void()> hook);
+
 // Memory of the running block, poisoned before the block starts.
 void* dynamic_shared();
 
