@@ -61,9 +61,13 @@ endfunction()
 # All tests with the label unit: what the sanitizer runs build.
 add_custom_target(unit_tests)
 
-# tandem_test(NAME SRCS ... DEPS ... [LABEL unit] [TIMEOUT seconds]): a GoogleTest binary known to ctest.
+# tandem_test(NAME SRCS ... DEPS ... [LABEL unit] [TIMEOUT seconds] [FILTER tests]): a GoogleTest binary known to
+# ctest, which runs the tests that the filter names, or all.
 function(tandem_test name)
-  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "SRCS;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT;FILTER" "SRCS;DEPS" ${ARGN})
+  if(NOT ARG_FILTER)
+    set(ARG_FILTER "*")
+  endif()
   if(NOT ARG_LABEL)
     set(ARG_LABEL unit)
   endif()
@@ -75,7 +79,8 @@ function(tandem_test name)
   target_include_directories(${name} PRIVATE "${CMAKE_SOURCE_DIR}")
   target_compile_definitions(${name} PRIVATE TANDEM_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   tandem_link(${name} PRIVATE ${ARG_DEPS})
-  add_test(NAME ${name} COMMAND ${name} --gtest_brief=1 WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}")
+  add_test(NAME ${name} COMMAND ${name} --gtest_brief=1 "--gtest_filter=${ARG_FILTER}"
+    WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}")
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT ${ARG_TIMEOUT})
   if(ARG_LABEL STREQUAL "unit")
     add_dependencies(unit_tests ${name})

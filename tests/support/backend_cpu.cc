@@ -3,12 +3,10 @@
 
 namespace tandem::testing {
 
-Backend make_backend(kernels::Numerics numerics) {
-  return {device::make_cpu_device(), cpu::make_fast_kernels(numerics, 1), nullptr};
-}
-
-TestSize test_size() {
-  return {{1, 5, 127, 128, 129, 130, 256, 257, 600, 2060}, 16};
+Backend make_backend(kernels::Numerics numerics, bool plain) {
+  return {device::make_cpu_device(),
+          plain ? cpu::make_reference_kernels(numerics) : cpu::make_fast_kernels(numerics, 1),
+          nullptr};
 }
 
 }  // namespace tandem::testing

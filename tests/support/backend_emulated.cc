@@ -6,16 +6,12 @@
 
 namespace tandem::testing {
 
-Backend make_backend(kernels::Numerics numerics) {
+Backend make_backend(kernels::Numerics numerics, bool) {
   constexpr std::int64_t kDeviceBytes = std::int64_t{512} << 20;
   constexpr std::int64_t kScratchBytes = std::int64_t{4} << 20;
   std::shared_ptr<device::Device> device = cuda::emulation::make_guarded_device(kDeviceBytes);
   return {device, cuda::make_cuda_kernels(*device, nullptr, numerics, kScratchBytes).value(),
           nullptr};
-}
-
-TestSize test_size() {
-  return {{1, 5}, 2, 24};
 }
 
 }  // namespace tandem::testing

@@ -12,9 +12,10 @@
 #include <thread>
 #include <vector>
 
-#include "compute/cpu/cpu_kernels.h"
+#include "compute/comm/staged_communicator.h"
 #include "model/v4/model.h"
 #include "model/v4/open_model.h"
+#include "tests/support/backend.h"
 #include "tests/support/thread_communicator.h"
 
 namespace tandem::testing {
@@ -111,22 +112,25 @@ class ModelRig {
   struct Rank {
     Rank(const RigOptions& options, int rank, std::shared_ptr<ThreadJob> job)
         : communicator(std::move(job), rank),
-          device(device::make_cpu_device()),
-          kernels(options.plain_kernels ? cpu::make_reference_kernels(options.numerics)
-                                        : cpu::make_fast_kernels(options.numerics, 1)) {
+          backend(make_backend(options.numerics, options.plain_kernels)),
+          staged(comm::make_staged_communicator(communicator, *backend.device)) {
       auto found = v4::open_model(options.model, options.n_ranks);
       EXPECT_TRUE(found.ok()) << found.status().to_string();
       opened = std::move(found).value();
       checkpoint::LoadOptions load;
       load.rank = rank;
       load.world = options.n_ranks;
-      auto loaded = v4::load_weights(opened, *device, load);
+      auto loaded = v4::load_weights(opened, *backend.device, load);
       EXPECT_TRUE(loaded.ok()) << loaded.status().to_string();
       weights.emplace(std::move(loaded).value());
       v4::ModelParts parts;
-      parts.device = device.get();
-      parts.kernels = kernels.get();
-      parts.communicator = &communicator;
+      parts.device = backend.device.get();
+      parts.kernels = backend.kernels.get();
+      parts.communicator = backend.device->host_visible()
+                               ? static_cast<comm::Communicator*>(&communicator)
+                               : staged.get();
+      // Collectives that wait for the host cannot be recorded.
+      parts.graphs = options.n_ranks == 1 ? backend.graphs.get() : nullptr;
       auto made =
           v4::V4Model::create(opened.config, *weights, parts, options.limits, options.kv_format);
       EXPECT_TRUE(made.ok()) << made.status().to_string();
@@ -134,8 +138,8 @@ class ModelRig {
     }
 
     ThreadCommunicator communicator;
-    std::unique_ptr<device::Device> device;
-    std::unique_ptr<kernels::Kernels> kernels;
+    Backend backend;
+    std::unique_ptr<comm::Communicator> staged;
     v4::OpenedModel opened;
     std::optional<checkpoint::WeightStore> weights;
     std::unique_ptr<v4::V4Model> model;

@@ -2,7 +2,8 @@
 
 #include <ucontext.h>
 
-#include <memory>
+#include <map>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -45,7 +46,8 @@ struct Block {
 };
 
 Block block;
-std::function<void()> launch_hook;
+std::mutex mutex;  // one grid, or one change of hooks, at a time
+std::map<const void*, std::function<void()>> launch_hooks;
 
 void wait_as(State state) {
   block.running->state = state;
@@ -134,6 +136,7 @@ void start_block(dim3 size) {
 }  // namespace
 
 void run_grid(dim3 grid, dim3 size, std::size_t shared_bytes, const std::function<void()>& body) {
+  const std::lock_guard<std::mutex> lock(mutex);
   TANDEM_CHECK(shared_bytes <= 99 * 1024, "more shared memory than a GB10 block may have");
   TANDEM_CHECK(grid.x > 0 && grid.y > 0 && grid.z > 0 && grid.y < 65536 && grid.z < 65536,
                "a grid that no GPU accepts");
@@ -141,8 +144,8 @@ void run_grid(dim3 grid, dim3 size, std::size_t shared_bytes, const std::functio
   block.body = &body;
   gridDim = grid;
   blockDim = size;
-  if (launch_hook) {
-    launch_hook();
+  for (const auto& [owner, hook] : launch_hooks) {
+    hook();
   }
   const std::uint64_t n_blocks = std::uint64_t{grid.x} * grid.y * grid.z;
   for (std::uint64_t i = 0; i < n_blocks; ++i) {
@@ -155,8 +158,14 @@ void run_grid(dim3 grid, dim3 size, std::size_t shared_bytes, const std::functio
   block.reverse = !block.reverse;
 }
 
-void set_launch_hook(std::function<void()> hook) {
-  launch_hook = std::move(hook);
+void add_launch_hook(const void* owner, std::function<void()> hook) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  launch_hooks[owner] = std::move(hook);
+}
+
+void remove_launch_hook(const void* owner) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  launch_hooks.erase(owner);
 }
 
 void* dynamic_shared() {

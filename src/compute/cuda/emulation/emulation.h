@@ -35,11 +35,13 @@ extern dim3 gridDim;
 
 namespace tandem::cuda::emulation {
 
-// Runs `body` once for every thread of the grid.
+// Runs `body` once for every thread of the grid. Several host threads may call it: one grid runs at
+// a time.
 void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes, const std::function<void()>& body);
 
-// Called before each grid; nullptr: nothing is.
-void set_launch_hook(std::function<void()> hook);
+// Called before each grid until it is removed.
+void add_launch_hook(const void* owner, std::function<void()> hook);
+void remove_launch_hook(const void* owner);
 
 // Memory of the running block, poisoned before the block starts.
 void* dynamic_shared();

@@ -21,11 +21,11 @@ class GuardedDevice final : public device::Device {
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     TANDEM_CHECK(data != MAP_FAILED, "no room for the guarded device");
     data_ = static_cast<std::uint8_t*>(data);
-    set_launch_hook([this] { open(); });
+    add_launch_hook(this, [this] { open(); });
   }
 
   ~GuardedDevice() override {
-    set_launch_hook(nullptr);
+    remove_launch_hook(this);
     ::munmap(data_, static_cast<std::size_t>(bytes_));
   }
 

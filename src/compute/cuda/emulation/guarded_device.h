@@ -10,7 +10,7 @@
 
 namespace tandem::cuda::emulation {
 
-// One at a time. `bytes`: all memory that it will ever give.
+// `bytes`: all memory that it will ever give.
 std::unique_ptr<device::Device> make_guarded_device(std::int64_t bytes);
 
 }  // namespace tandem::cuda::emulation
