@@ -23,6 +23,8 @@ Result<SequenceId> ScriptedEngine::submit(runtime::GenerationRequest request,
   const std::lock_guard lock(mutex_);
   requests_.push_back(
       {request.request_id, request.prompt, request.max_tokens, request.constraint != nullptr});
+  stats_.prompt_tokens_total += static_cast<std::int64_t>(request.prompt.size());
+  stats_.cached_tokens_total += script.cached_tokens;
   const SequenceId id = next_id_++;
   Sequence& sequence = running_[id];
   sequence.due = std::chrono::steady_clock::now() + std::chrono::microseconds(script.pause_us);

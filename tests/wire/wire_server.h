@@ -9,17 +9,11 @@
 
 #include "foundation/json/json.h"
 #include "foundation/net/http_client.h"
-#include "model/text/tokenizer.h"
 #include "serving/server/server.h"
 #include "tests/support/scripted_engine.h"
+#include "tests/support/wire_tokens.h"
 
 namespace tandem::testing {
-
-// The byte-level tokenizer of these tests.
-const text::Tokenizer& wire_tokenizer();
-
-// Tokens of a text: marks as their tokens, everything else byte by byte.
-std::vector<TokenId> tokens_of(std::string_view text);
 
 class WireServer {
  public:

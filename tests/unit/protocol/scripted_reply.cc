@@ -5,33 +5,9 @@
 #include <algorithm>
 
 #include "foundation/base/random.h"
-#include "tests/unit/text/test_vocabulary.h"
+#include "tests/support/wire_tokens.h"
 
 namespace tandem::testing {
-namespace {
-
-const text::Tokenizer& tokenizer() {
-  static const text::Tokenizer small = text::make_small_tokenizer();
-  return small;
-}
-
-// Marks as their tokens, everything else byte by byte: a cut is possible at every byte.
-std::vector<TokenId> byte_tokens(std::string_view text) {
-  std::vector<TokenId> out;
-  for (const TokenId id : tokenizer().encode(text, {.allow_added_tokens = true})) {
-    if (tokenizer().is_added(id)) {
-      out.push_back(id);
-      continue;
-    }
-    for (const char c : tokenizer().token_bytes(id)) {
-      out.push_back(tokenizer().find_bytes(std::string_view(&c, 1)).value());
-    }
-  }
-  return out;
-}
-
-}  // namespace
-
 std::vector<Cut> many_cuts() {
   std::vector<Cut> cuts;
   for (std::size_t size = 1; size < 10; ++size) {
@@ -50,8 +26,8 @@ std::vector<Cut> many_cuts() {
 }
 
 std::string stream(protocol::Reply& reply, const Script& script, const Cut& cut) {
-  text::StreamDecoder decoder(tokenizer(), script.options);
-  const std::vector<TokenId> tokens = byte_tokens(script.text);
+  text::StreamDecoder decoder(wire_tokenizer(), script.options);
+  const std::vector<TokenId> tokens = tokens_of(script.text);
   std::string out = reply.begin(script.usage.prompt_tokens);
   std::size_t at = 0;
   for (std::size_t step = 0; at < tokens.size(); ++step) {
