@@ -22,4 +22,11 @@ if [ ! -f "$expected" ] || [ "$script" -nt "$expected" ]; then
   node "$script" "$npm_dir" "$expected.new"
   mv "$expected.new" "$expected"
 fi
+# The SDKs of tests/clients: into its own node_modules (ignored by git).
+clients="$root/tests/clients"
+if ! cmp -s "$clients/package.json" "$clients/node_modules/.installed.json"; then
+  echo "fetch_test_data: installing the SDKs of tests/clients"
+  (cd "$clients" && npm install --no-audit --no-fund --no-package-lock)
+  cp "$clients/package.json" "$clients/node_modules/.installed.json"
+fi
 echo "fetch_test_data: ready"
