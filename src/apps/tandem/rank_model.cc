@@ -36,23 +36,23 @@ tensor::RowFormat kv_format_of(const ServeConfig& config) {
   return config.kv_format == "bf16" ? tensor::RowFormat::kBf16 : tensor::RowFormat::kFp8;
 }
 
-v4::ModelLimits limits_of(const ServeConfig& config) {
+v4::ModelLimits limits_of(const ServeConfig& config, const v4::ModelConfig& model) {
+  const std::int32_t drafts = draft_tokens_of(config, model);
+  const auto verify_rows = config.max_sequences * (1 + drafts);
   v4::ModelLimits limits;
-  limits.max_step_tokens = static_cast<std::int32_t>(
-      config.prefill_tokens + config.max_sequences * (1 + config.draft_tokens));
-  limits.max_logit_rows =
-      static_cast<std::int32_t>(config.max_sequences * (1 + config.draft_tokens));
+  limits.max_step_tokens = static_cast<std::int32_t>(config.prefill_tokens + verify_rows);
+  limits.max_logit_rows = static_cast<std::int32_t>(verify_rows);
   limits.n_slots = static_cast<std::int32_t>(config.max_sequences);
   limits.max_context_tokens = config.max_context_tokens;
   limits.n_pages =
       std::max(cache::pages_for(config.kv_tokens), cache::pages_for(config.max_context_tokens));
-  limits.draft_slack = static_cast<std::int32_t>(std::max<std::int64_t>(1, config.draft_tokens));
+  limits.draft_slack = std::max(1, drafts);
   return limits;
 }
 
 Result<MemoryPlan> plan_of(const ServeConfig& config, const v4::OpenedModel& opened,
                            const comm::Communicator& communicator) {
-  const v4::ModelLimits limits = limits_of(config);
+  const v4::ModelLimits limits = limits_of(config, opened.config);
   const tensor::RowFormat format = kv_format_of(config);
   MemoryPlan plan;
   plan.ranks_here = ranks_here(config);
@@ -73,9 +73,11 @@ std::string describe(const v4::OpenedModel& opened, const ServeConfig& config) {
   const std::string_view release = model.draft == v4::DraftKind::kDspark ? "0731, DSpark drafter"
                                    : model.draft == v4::DraftKind::kMtp  ? "preview, MTP drafter"
                                                                          : "no drafter";
-  return fmt::format("model {}: {} layers, hidden {}, {} experts ({}); {} numerics, KV rows {}",
-                     config.model, model.n_layers, model.hidden, model.n_experts, release,
-                     config.numerics, config.numerics == "reference" ? "f32" : config.kv_format);
+  return fmt::format(
+      "model {}: {} layers, hidden {}, {} experts ({}); {} numerics, KV rows {}, up to "
+      "{} drafts per step",
+      config.model, model.n_layers, model.hidden, model.n_experts, release, config.numerics,
+      config.numerics == "reference" ? "f32" : config.kv_format, draft_tokens_of(config, model));
 }
 
 // A line every few seconds, and one at the end.
@@ -106,6 +108,18 @@ checkpoint::LoadOptions load_options(const comm::Communicator& communicator, int
 
 }  // namespace
 
+std::int32_t draft_tokens_of(const ServeConfig& config, const v4::ModelConfig& model) {
+  // Deeper MTP drafts are rarely accepted; DSpark drafts its whole block in one pass.
+  constexpr std::int32_t kMtpDrafts = 2;
+  const std::int32_t most = model.draft == v4::DraftKind::kDspark ? model.dspark_block_size
+                            : model.draft == v4::DraftKind::kMtp  ? std::int32_t{8}
+                                                                  : 0;
+  if (config.draft_tokens >= 0) {
+    return std::min(static_cast<std::int32_t>(config.draft_tokens), most);
+  }
+  return model.draft == v4::DraftKind::kMtp ? kMtpDrafts : most;
+}
+
 Result<text::Tokenizer> load_tokenizer(const v4::OpenedModel& opened) {
   TANDEM_ASSIGN(text::Tokenizer tokenizer,
                 text::Tokenizer::load(opened.files.root / "tokenizer.json"));
@@ -132,8 +146,9 @@ Result<std::unique_ptr<RankModel>> load_rank_model(const ServeConfig& config,
   parts.device = rank->device.get();
   parts.kernels = rank->kernels.get();
   parts.communicator = &communicator;
-  TANDEM_ASSIGN(rank->model, v4::V4Model::create(rank->opened.config, *rank->weights, parts,
-                                                 limits_of(config), kv_format_of(config)));
+  TANDEM_ASSIGN(rank->model,
+                v4::V4Model::create(rank->opened.config, *rank->weights, parts,
+                                    limits_of(config, rank->opened.config), kv_format_of(config)));
   rank->forward = runtime::make_v4_forward_model(*rank->model);
   return rank;
 }

@@ -32,6 +32,9 @@ struct RankModel {
 // The checkpoint's tokenizer, with all that chat needs. ERRORS: kNotFound, kInvalidArgument.
 Result<text::Tokenizer> load_tokenizer(const v4::OpenedModel& opened);
 
+// Most drafts per sequence and step: the config's, or the default of the checkpoint's drafter.
+std::int32_t draft_tokens_of(const ServeConfig& config, const v4::ModelConfig& model);
+
 // Lines for the operator; rank 0 prints them, the others are silent.
 using StartLine = std::function<void(const std::string&)>;
 

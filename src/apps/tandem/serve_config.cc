@@ -110,7 +110,8 @@ std::vector<ConfigField> ConfigLoader::fields() {
       {"prefix_snapshots", &c.prefix_snapshots, "places of the prefix cache; 0: no prefix cache"},
       {"prefill_tokens", &c.prefill_tokens, "most rows of one step"},
       {"max_waiting", &c.max_waiting, "requests that may queue before 429"},
-      {"draft_tokens", &c.draft_tokens, "speculation depth; 0: off"},
+      {"draft_tokens", &c.draft_tokens,
+       "most drafts per step; 0: no speculation; -1: what the checkpoint's drafter suits"},
       {"state_dir", &c.state_dir, "folder for stored responses; empty: not stored"},
       {"api_keys_file", &c.api_keys_file, "file with named API keys"},
       {"tls_certificate", &c.tls_certificate, "PEM certificate chain"},
@@ -201,7 +202,7 @@ Status ConfigLoader::check() const {
   add_range_problem(problems, "prefix_snapshots", c.prefix_snapshots, 0, 100000);
   add_range_problem(problems, "prefill_tokens", c.prefill_tokens, 16, 65536);
   add_range_problem(problems, "max_waiting", c.max_waiting, 1, 100000);
-  add_range_problem(problems, "draft_tokens", c.draft_tokens, 0, 5);
+  add_range_problem(problems, "draft_tokens", c.draft_tokens, -1, 8);
   if (c.tls_certificate.empty() != c.tls_key.empty()) {
     problems += "\n  tls_certificate and tls_key belong together; one is missing";
   }

@@ -29,7 +29,7 @@ struct ServeConfig {
   std::int64_t prefix_snapshots = 32;
   std::int64_t prefill_tokens = 512;
   std::int64_t max_waiting = 256;
-  std::int64_t draft_tokens = 0;
+  std::int64_t draft_tokens = -1;
   std::string model_name;
   std::string state_dir;
   std::string api_keys_file;

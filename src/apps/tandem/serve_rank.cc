@@ -70,13 +70,13 @@ class FaultBox {
   Status status_;
 };
 
-runtime::EngineOptions engine_options(const ServeConfig& config, const text::Tokenizer& tokenizer,
-                                      FaultBox& fault) {
+runtime::EngineOptions engine_options(const ServeConfig& config, const v4::ModelConfig& model,
+                                      const text::Tokenizer& tokenizer, FaultBox& fault) {
   runtime::EngineOptions options;
   options.max_waiting = config.max_waiting;
   options.prefill_tokens = static_cast<std::int32_t>(config.prefill_tokens);
   options.prefill_tokens_busy = std::min(options.prefill_tokens_busy, options.prefill_tokens);
-  options.max_drafts = static_cast<std::int32_t>(config.draft_tokens);
+  options.max_drafts = draft_tokens_of(config, model);
   options.n_snapshots = static_cast<std::int32_t>(config.prefix_snapshots);
   options.think_end_token = tokenizer.special().think_end;
   options.host = host_name();
@@ -141,8 +141,9 @@ Status lead(const ServeConfig& config, comm::Communicator& communicator, const S
   TANDEM_ASSIGN(const auto rank, load_rank_model(config, communicator, std::cref(say)));
   TANDEM_ASSIGN(const text::Tokenizer tokenizer, load_tokenizer(rank->opened));
   FaultBox fault;
-  TANDEM_ASSIGN(const auto engine, runtime::make_engine(engine_options(config, tokenizer, fault),
-                                                        *rank->forward, communicator));
+  TANDEM_ASSIGN(const auto engine,
+                runtime::make_engine(engine_options(config, rank->opened.config, tokenizer, fault),
+                                     *rank->forward, communicator));
   const Status served = run_server(config, *rank, *engine, tokenizer, fault, say);
   const Status stopped = engine->stop();
   TANDEM_TRY(served);
