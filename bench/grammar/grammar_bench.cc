@@ -1,6 +1,7 @@
 // Structured output on the MaskBench sample with a real 128K vocabulary, on one core:
 //   grammar_bench --data SAMPLE.tar.zst --tokenizer tokenizer.json [--only NAME] [--ratchet OUT]
-//                 [--list CATEGORY]
+//                 [--list CATEGORY] [--against RATCHET]
+// --against fails if a schema's category is worse than the file says.
 // --smoke judges three small schemas with a built-in vocabulary and prints nothing else.
 #include <algorithm>
 #include <cstdio>
@@ -41,6 +42,39 @@ int smoke() {
   const Verdict verdict = judge(vocabulary, test);
   std::printf("smoke: %s\n", verdict.category.c_str());
   return verdict.category == "pass" ? 0 : 1;
+}
+
+// Higher is better: a refusal up front is honest, a false accept is a lie.
+int rank_of(std::string_view category) {
+  return category == "pass" ? 3 : category == "refused" ? 2 : category == "false_reject" ? 1 : 0;
+}
+
+// Prints every schema that got worse, and says which new ones the file lacks. Number of both.
+int compare(const json::Object& found, const std::string& path) {
+  std::ifstream in(path);
+  const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  const auto expected = json::parse(text);
+  if (!expected.ok() || !expected->is_object()) {
+    std::printf("%s cannot be read\n", path.c_str());
+    return 1;
+  }
+  int worse = 0;
+  for (const auto& member : found) {
+    const std::string name(member.key());
+    const std::string category(member.value().get_string());
+    const json::Value* before = json::find(*expected, name);
+    const std::string was = before == nullptr ? "(not listed)" : std::string(before->get_string());
+    if (before == nullptr || rank_of(category) < rank_of(was)) {
+      std::printf("worse: %s is %s, was %s\n", name.c_str(), category.c_str(), was.c_str());
+      ++worse;
+    }
+  }
+  if (found.size() < expected->get_object().size()) {
+    std::printf("worse: %zu schemas are listed, %zu were judged\n", expected->get_object().size(),
+                found.size());
+    ++worse;
+  }
+  return worse;
 }
 
 int run(const std::map<std::string, std::string>& flags) {
@@ -94,6 +128,9 @@ int run(const std::map<std::string, std::string>& flags) {
           << (--left > 0 ? ",\n" : "\n");
     }
     out << "}\n";
+  }
+  if (!flag("--against").empty()) {
+    return compare(ratchet, flag("--against")) == 0 ? 0 : 1;
   }
   return counts["false_accept"] == 0 ? 0 : 1;
 }

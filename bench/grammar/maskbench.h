@@ -11,7 +11,7 @@
 namespace tandem::grammar {
 
 struct MaskbenchCase {
-  std::string name;  // file name without ".json"
+  std::string name;  // file name without ".json"; suite: draft/file#number
   json::Value schema;
   struct Instance {
     bool valid;
@@ -20,7 +20,7 @@ struct MaskbenchCase {
   std::vector<Instance> instances;
 };
 
-// Reads a .tar.zst archive of MaskBench files, sorted by name.
+// Reads a .tar.zst archive of MaskBench or JSON-Schema-Test-Suite files, sorted by name.
 Result<std::vector<MaskbenchCase>> read_maskbench(const std::string& archive);
 
 // The vocabulary of a Hugging Face tokenizer.json with byte-level BPE, padded to `size` tokens;
@@ -41,6 +41,7 @@ struct Verdict {
 };
 
 // Compiles strictly and walks every instance token by token with a mask before each token.
+// A valid instance counts as accepted if its keys must stand in schema order for that.
 Verdict judge(const VocabularyPtr& vocabulary, const MaskbenchCase& test);
 
 }  // namespace tandem::grammar

@@ -233,6 +233,7 @@ std::optional<Dfa> Dfa::product(const Dfa& a, const Dfa& b, Op op, std::size_t m
   }
   out.n_classes_ = samples.size();
   std::unordered_map<std::uint64_t, State> ids;
+  std::vector<State> left_behind(a.size(), kDead);  // ids of (x, dead)
   std::vector<std::pair<State, State>> pairs{{kDead, kDead}};
   out.accepting_ = {0};
   out.table_.assign(out.n_classes_, kDead);
@@ -240,8 +241,16 @@ std::optional<Dfa> Dfa::product(const Dfa& a, const Dfa& b, Op op, std::size_t m
     if (x == kDead || (op == Op::kAnd && y == kDead)) {
       return kDead;
     }
+    // Most moves leave the second automaton for good: those ids need no hashing.
+    State* const direct = y == kDead ? &left_behind[x] : nullptr;
+    if (direct != nullptr && *direct != kDead) {
+      return *direct;
+    }
     const auto [it, added] =
         ids.emplace((std::uint64_t{x} << 32) | y, static_cast<State>(pairs.size()));
+    if (direct != nullptr) {
+      *direct = it->second;
+    }
     if (added) {
       pairs.emplace_back(x, y);
       out.accepting_.push_back(a.accepts(x) && (b.accepts(y) == (op == Op::kAnd)));

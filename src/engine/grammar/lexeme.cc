@@ -4,6 +4,7 @@
 #include <deque>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 
 namespace tandem::grammar {
 namespace {
@@ -226,28 +227,71 @@ std::vector<std::uint8_t> sample_bytes(const Dfa& dfa) {
   return samples;
 }
 
-// The states between characters that one character leads to; false if some character is refused.
-bool successors(const Dfa& dfa, const std::vector<std::uint8_t>& samples, Dfa::State from,
-                std::uint8_t place, std::vector<Dfa::State>* out) {
-  for (const std::uint8_t byte : samples) {
-    const std::uint8_t next_place = utf8_next(place, byte);
-    if (next_place == body::kDead) {
-      continue;
+// The states between characters that one character leads to. The tails of long characters are the
+// same for most states, so they are worked out once.
+class CharSuccessors {
+ public:
+  explicit CharSuccessors(const Dfa& dfa) : dfa_(dfa), samples_(sample_bytes(dfa)) {}
+
+  // False if some character is refused.
+  bool find(Dfa::State from, std::vector<Dfa::State>* out) {
+    const Tail& tail = tail_of(from, body::kBetween);
+    *out = tail.states;
+    return tail.total;
+  }
+
+ private:
+  struct Tail {
+    bool total = true;
+    std::vector<Dfa::State> states;
+  };
+
+  const Tail& tail_of(Dfa::State from, std::uint8_t place) {
+    const std::uint64_t key = std::uint64_t{from} << 8 | place;
+    const auto known = tails_.find(key);
+    if (known != tails_.end()) {
+      return known->second;
     }
-    const Dfa::State to = dfa.next(from, byte);
-    if (to == Dfa::kDead) {
-      return false;
-    }
-    if (next_place != body::kBetween) {
-      if (!successors(dfa, samples, to, next_place, out)) {
-        return false;
+    Tail tail = work_out(from, place);
+    return tails_.emplace(key, std::move(tail)).first->second;
+  }
+
+  Tail work_out(Dfa::State from, std::uint8_t place) {
+    Tail out;
+    for (const std::uint8_t byte : samples_) {
+      const std::uint8_t next_place = utf8_next(place, byte);
+      if (next_place == body::kDead) {
+        continue;
       }
-    } else if (std::find(out->begin(), out->end(), to) == out->end()) {
-      out->push_back(to);
+      const Dfa::State to = dfa_.next(from, byte);
+      if (to == Dfa::kDead) {
+        return {false, {}};
+      }
+      if (next_place == body::kBetween) {
+        add(to, &out.states);
+        continue;
+      }
+      const Tail& rest = tail_of(to, next_place);
+      if (!rest.total) {
+        return {false, {}};
+      }
+      for (const Dfa::State state : rest.states) {
+        add(state, &out.states);
+      }
+    }
+    return out;
+  }
+
+  static void add(Dfa::State state, std::vector<Dfa::State>* states) {
+    if (std::find(states->begin(), states->end(), state) == states->end()) {
+      states->push_back(state);
     }
   }
-  return true;
-}
+
+  const Dfa& dfa_;
+  std::vector<std::uint8_t> samples_;
+  std::unordered_map<std::uint64_t, Tail> tails_;
+};
 
 bool starts_character(std::uint8_t byte) {
   return (byte & 0xC0) != 0x80;
@@ -410,10 +454,10 @@ void Lexeme::measure_totals() {
   if (n > kMaxTotalStates || max_ != kNoLimit) {
     return;
   }
-  const std::vector<std::uint8_t> samples = sample_bytes(*dfa_);
+  CharSuccessors successors(*dfa_);
   std::vector<std::vector<Dfa::State>> next(n);
   for (Dfa::State s = 1; s < n; ++s) {
-    total_[s] = successors(*dfa_, samples, s, body::kBetween, &next[s]);
+    total_[s] = successors.find(s, &next[s]) ? 1 : 0;
   }
   bool changed = true;
   while (changed) {

@@ -198,6 +198,9 @@ Result<bool> SchemaLogic::take(SchemaPtr schema, Branch* branch) {
   for (const auto& member : object) {
     asserts |= is_assertion(member.key());
     const bool all = member.key() == "allOf";
+    if (member.key() == "oneOf" && schema == undecided_) {
+      continue;
+    }
     if (all || member.key() == "anyOf" || member.key() == "oneOf") {
       if (!member.value().is_array()) {
         return wrong(member.key(), member.value(), "an array");
@@ -316,6 +319,9 @@ Result<std::vector<SchemaPtr>> SchemaLogic::exclusive_options(const Choice& choi
     return known->second;
   }
   std::vector<std::vector<bool>> overlap(options.size(), std::vector<bool>(options.size(), false));
+  // The choice itself stands aside while its options are compared, or it would judge its own case.
+  undecided_ = choice.owner;
+  std::swap(emptiness_, undecided_emptiness_[choice.owner]);
   for (std::size_t i = 0; i < options.size(); ++i) {
     for (std::size_t j = i + 1; j < options.size(); ++j) {
       std::vector<SchemaPtr> both = branch.members;
@@ -324,6 +330,8 @@ Result<std::vector<SchemaPtr>> SchemaLogic::exclusive_options(const Choice& choi
       overlap[i][j] = overlap[j][i] = !provably_empty(make_goal(both));
     }
   }
+  std::swap(emptiness_, undecided_emptiness_[choice.owner]);
+  undecided_ = nullptr;
   std::vector<SchemaPtr> out;
   for (std::size_t i = 0; i < options.size(); ++i) {
     json::Array all;

@@ -158,6 +158,8 @@ class SchemaLogic {
   std::map<SchemaPtr, std::vector<Choice>> dependencies_;
   std::map<std::pair<SchemaPtr, Goal>, std::vector<SchemaPtr>> exclusives_;
   std::map<Goal, bool> emptiness_;
+  SchemaPtr undecided_ = nullptr;  // whose oneOf is being worked out; not read meanwhile
+  std::map<SchemaPtr, std::map<Goal, bool>> undecided_emptiness_;
   int quiet_ = 0;  // > 0 while only asking, not compiling
 };
 
