@@ -150,9 +150,11 @@ Status SchemaDocument::index(const json::Value& value, const std::string& base, 
   }
   order_.emplace(&value, order_.size());
   std::string here = base;
+  // Beside a $ref the older drafts see nothing else, an $id neither.
+  const bool id_counts = !ref_hides_siblings_ || json::find(value, "$ref") == nullptr;
   for (const std::string_view word : {"$id", "id"}) {
     const json::Value* id = json::find(value, word);
-    if (id == nullptr || !id->is_string()) {
+    if (!id_counts || id == nullptr || !id->is_string()) {
       continue;
     }
     const auto [uri, fragment] = split_fragment(std::string_view(id->get_string()));
