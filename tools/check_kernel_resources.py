@@ -23,7 +23,8 @@ COLUMNS = ["kernel", "arch", "registers", "spill_bytes", "stack_bytes", "shared_
 
 def plain_name(mangled: str) -> str:
     full = subprocess.run(["c++filt", mangled], check=True, capture_output=True, text=True).stdout.strip()
-    head = full.split("(", 1)[0] if "anonymous" not in full else full.replace("(anonymous namespace)::", "").split("(", 1)[0]
+    full = full.replace("(anonymous namespace)::", "").replace("(tandem::tensor::WeightFormat)", "format ")
+    head = full.split("(", 1)[0]
     head = re.sub(r"\b_GLOBAL__N__\w+::", "", head)
     return head.removeprefix("void ").replace("tandem::cuda::", "").strip()
 
@@ -53,6 +54,10 @@ def main() -> int:
     build, table_path = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
     reports = sorted(build.rglob("*.cu.o.resources"))
     rows = [row for report in reports for row in rows_of(report.read_text(encoding="utf-8"))]
+    names = [(row["kernel"], row["arch"]) for row in rows]
+    if len(set(names)) != len(names):
+        print("two kernels have the same name: " + ", ".join(sorted({str(n) for n in names if names.count(n) > 1})))
+        return 1
     rows.sort(key=lambda row: (row["kernel"], row["arch"]))
     if not rows:
         print(f"{build}: no kernel reports; build the target tandem_cuda_ops first")

@@ -3,6 +3,7 @@
 // Slot k < top_k of a token is its k-th routed expert, slot top_k the shared one. First the gated
 // hidden rows of all slots, then their products with w2, added in rising order of expert id, the
 // shared one last.
+#include "compute/cuda/experts_mma.h"
 #include "compute/cuda/ops.h"
 #include "compute/cuda/plain_matrix.h"
 #include "compute/cuda/quantise.h"
@@ -94,7 +95,11 @@ void plain(const Context& context, const ExpertsArgs& args) {
 }  // namespace
 
 void experts(const Context& context, const ExpertsArgs& args) {
-  plain(context, args);
+  if (context.native && experts_fit_mma(args)) {
+    experts_mma(context, args);
+  } else {
+    plain(context, args);
+  }
 }
 
 }  // namespace tandem::cuda

@@ -1,4 +1,6 @@
 // Matrix products. SOURCE: model.md 2.0 lin8, lin4, linb, lin32.
+#include "compute/cuda/linear_mma.h"
+#include "compute/cuda/mma_matrix.h"
 #include "compute/cuda/ops.h"
 #include "compute/cuda/plain_matrix.h"
 #include "compute/cuda/quantise.h"
@@ -77,8 +79,14 @@ void plain(const Context& context, const LinearArgs& args) {
 
 }  // namespace
 
+// Activations are bf16 values under native numerics, so their products are exact on tensor cores.
 void linear(const Context& context, const LinearArgs& args) {
-  plain(context, args);
+  if (context.native && fits_mma(args.w)) {
+    linear_mma(context, args, quantises_input(context, args.kind),
+               rounds_output(context, args.kind));
+  } else {
+    plain(context, args);
+  }
 }
 
 }  // namespace tandem::cuda

@@ -2,11 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <random>
 #include <vector>
 
+#include "compute/cuda/fragments.h"
 #include "compute/cuda/radix_select.h"
+#include "compute/tensor/numeric_formats.h"
 
 namespace tandem::cuda {
 namespace {
@@ -48,6 +51,74 @@ TEST(RadixSelect, FindsTheThresholdOfASort) {
     const auto better =
         std::count_if(scores.begin(), scores.end(), [last](float score) { return score > last; });
     EXPECT_EQ(state.wanted, top_k - better);
+  }
+}
+
+float half_of(Pair pair, int half) {
+  return tensor::bf16_to_float(static_cast<std::uint16_t>(pair >> (16 * half)));
+}
+
+// Every code at every place of a word, with scales from tiny to the largest allowed.
+TEST(Fragments, DecodeEveryFp8Code) {
+  for (const int scale : {60, 100, 119, 127, 168}) {
+    const auto byte = static_cast<std::uint8_t>(scale);
+    const float factor = half_of(fp8_factor(byte), 0);
+    EXPECT_EQ(factor, half_of(fp8_factor(byte), 1));
+    for (std::uint32_t code = 0; code < 256; ++code) {
+      if ((code & 0x7FU) == 0x7FU) {
+        continue;  // NaN never is a weight
+      }
+      for (int place = 0; place < 4; ++place) {
+        Pair pairs[2];
+        split_fp8(code << (8 * place), pairs);
+        const float raw = half_of(pairs[place % 2], place / 2);
+        const float value = raw * factor * kSumScale;
+        EXPECT_EQ(value, tensor::e4m3_to_float(static_cast<std::uint8_t>(code)) *
+                             tensor::e8m0_to_float(byte));
+        EXPECT_EQ(tensor::round_bf16(raw * factor), raw * factor) << "not exact";
+      }
+    }
+  }
+}
+
+TEST(Fragments, DecodeEveryFp4Code) {
+  for (const int scale : {60, 100, 119, 127, 168}) {
+    const auto byte = static_cast<std::uint8_t>(scale);
+    const float factor = half_of(fp4_factor(byte), 0);
+    for (std::uint32_t code = 0; code < 16; ++code) {
+      for (int place = 0; place < 8; ++place) {
+        Pair pairs[4];
+        split_fp4(code << (4 * place), pairs);
+        const float raw = half_of(pairs[place % 4], place / 4);
+        EXPECT_EQ(raw * factor * kSumScale, tensor::e2m1_to_float(static_cast<std::uint8_t>(code)) *
+                                                tensor::e8m0_to_float(byte));
+        EXPECT_EQ(tensor::round_bf16(raw * factor), raw * factor) << "not exact";
+      }
+    }
+  }
+}
+
+TEST(Fragments, PackedOrderKeepsEveryValueInItsBlock) {
+  for (const WeightFormat format : {WeightFormat::kBf16, WeightFormat::kFp8, WeightFormat::kFp4}) {
+    const std::int64_t n = 3 * k_block(format);
+    std::vector<bool> taken(static_cast<std::size_t>(n), false);
+    for (std::int64_t k = 0; k < n; ++k) {
+      const std::int64_t place = packed_place(format, k);
+      ASSERT_EQ(place / k_block(format), k / k_block(format));
+      ASSERT_FALSE(taken[static_cast<std::size_t>(place)]);
+      taken[static_cast<std::size_t>(place)] = true;
+    }
+  }
+}
+
+TEST(Fragments, PartsCoverAllBlocksInOrder) {
+  for (int n = 0; n < 40; ++n) {
+    int next = 0;
+    for (int part = 0; part < kParts; ++part) {
+      EXPECT_EQ(part_range(n, part).first, next);
+      next = part_range(n, part).last;
+    }
+    EXPECT_EQ(next, n);
   }
 }
 
