@@ -1,4 +1,4 @@
-// POST /v1/chat/completions.
+// POST /v1/chat/completions and /v1/completions.
 #pragma once
 
 #include "serving/server/server_context.h"
