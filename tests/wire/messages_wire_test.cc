@@ -156,6 +156,31 @@ TEST(MessagesWire, ErrorsHaveThisApisShape) {
             "invalid_request_error");
 }
 
+TEST(MessagesWire, AKeyOverItsLimitWaits) {
+  const TempFolder folder;
+  server::ServerConfig config;
+  config.api_keys_file = folder.path() + "/keys";
+  { std::ofstream(config.api_keys_file) << "anna secret-key-1 rpm=2\nbert secret-key-2 tpm=5\n"; }
+  WireServer server([](const std::string&) { return "hi"; }, {}, config);
+  const auto send = [&server](const std::string& key) {
+    net::HttpRequest request;
+    request.method = "POST";
+    request.target = "/v1/messages";
+    request.body = body("", user("q"));
+    request.headers = {{"x-api-key", key}};
+    return *net::http_fetch(*net::parse_url(fmt::format("http://127.0.0.1:{}", server.port())),
+                            request);
+  };
+  EXPECT_EQ(send("secret-key-1").status, 200);
+  EXPECT_EQ(send("secret-key-1").status, 200);
+  const net::HttpResponse refused = send("secret-key-1");
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_THAT(refused.body, HasSubstr("rate_limit_error"));
+  EXPECT_GE(std::stoi(refused.header("retry-after")), 1);
+  EXPECT_EQ(send("secret-key-2").status, 200);
+  EXPECT_EQ(send("secret-key-2").status, 429);
+}
+
 TEST(MessagesWire, AKeyInEitherHeader) {
   const TempFolder folder;
   server::ServerConfig config;

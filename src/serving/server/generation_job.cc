@@ -56,13 +56,14 @@ void JobSet::end_all(const Status& why) {
 
 GenerationJob::GenerationJob(http::ExchangePtr exchange, PreparedTask prepared,
                              std::unique_ptr<protocol::Reply> reply, const PrepareParts& prepare,
-                             const JobParts& parts, std::string id)
+                             const JobParts& parts, std::string id, std::string owner)
     : exchange_(std::move(exchange)),
       prepared_(std::move(prepared)),
       reply_(std::move(reply)),
       prepare_(prepare),
       parts_(parts),
       id_(std::move(id)),
+      owner_(std::move(owner)),
       started_us_(parts.clock.now_us()),
       last_sent_us_(started_us_) {}
 
@@ -112,6 +113,7 @@ void GenerationJob::start(http::Headers headers) {
       obs::log_info("{} client left after {} ms", self->id_,
                     (self->parts_.clock.now_us() - self->started_us_) / 1000);
       self->parts_.metrics.aborted();
+      self->charge();
       self->cancel_all();
     }
   });
@@ -237,6 +239,7 @@ void GenerationJob::finish_choice(std::size_t index, const runtime::Finish& fini
 
 void GenerationJob::finish() {
   over_ = true;
+  charge();
   const TimeUs took = parts_.clock.now_us() - started_us_;
   parts_.metrics.whole_request(took);
   obs::log_info("{} done: {} prompt tokens, {} cached, {} generated, {} ms", id_,
@@ -256,6 +259,7 @@ void GenerationJob::finish() {
 
 void GenerationJob::fail(const protocol::ApiError& error) {
   over_ = true;
+  charge();
   parts_.metrics.aborted();
   obs::log_warning("{} failed: {}", id_, error.message);
   if (prepared_.task.stream) {
@@ -277,6 +281,15 @@ void GenerationJob::send(std::string frames) {
     last_sent_us_ = parts_.clock.now_us();
     exchange_->write(std::move(frames));
   }
+}
+
+// What the request cost its key, however it ended.
+void GenerationJob::charge() {
+  std::size_t tokens = prepared_.prompt.size();
+  for (const Choice& choice : choices_) {
+    tokens += choice.decoder->tokens_taken();
+  }
+  parts_.limiter.charge(owner_, static_cast<std::int64_t>(tokens));
 }
 
 void GenerationJob::cancel_all() {

@@ -14,6 +14,7 @@
 #include "serving/http/exchange.h"
 #include "serving/protocol/reply.h"
 #include "serving/server/prepared_task.h"
+#include "serving/server/rate_limiter.h"
 #include "serving/server/request_metrics.h"
 
 namespace tandem::server {
@@ -43,15 +44,16 @@ struct JobParts {
   const Clock& clock;
   RequestMetrics& metrics;
   JobSet& jobs;
+  RateLimiter& limiter;
   TimeUs heartbeat_us;
 };
 
 class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
  public:
-  // `id` names the request in logs and makes call ids unique.
+  // `id` names the request in logs and makes call ids unique; `owner` is the key to charge.
   GenerationJob(http::ExchangePtr exchange, PreparedTask prepared,
                 std::unique_ptr<protocol::Reply> reply, const PrepareParts& prepare,
-                const JobParts& parts, std::string id);
+                const JobParts& parts, std::string id, std::string owner);
   ~GenerationJob();
   GenerationJob(const GenerationJob&) = delete;
   GenerationJob& operator=(const GenerationJob&) = delete;
@@ -81,6 +83,7 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   void fail(const protocol::ApiError& error);
   void send(std::string frames);
   void cancel_all();
+  void charge();
   void note_arrival();
   Status submit_all();
 
@@ -90,6 +93,7 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   PrepareParts prepare_;
   JobParts parts_;
   std::string id_;
+  std::string owner_;
   http::Headers headers_;
   std::vector<Choice> choices_;
   runtime::Usage usage_;

@@ -171,6 +171,10 @@ class ResponsesSocket : public std::enable_shared_from_this<ResponsesSocket> {
   }
 
   void run(const json::Value& body) {
+    if (const auto over = context_.limiter.admit_again(owner_)) {
+      refuse(*over);
+      return;
+    }
     protocol::Parsed<PreparedReply> prepared = api_.create(body, owner_, &memory_);
     if (!prepared.ok()) {
       refuse(prepared.error());

@@ -145,6 +145,11 @@ class Server::Core {
         return;
       }
       call.owner = owner->name;
+      const auto over = request.method == "POST" ? context_.limiter.admit(*owner) : std::nullopt;
+      if (over) {
+        respond_error(context_, *exchange, *over);
+        return;
+      }
     }
     if (context_.stopping && !match.is_public) {
       respond_error(context_, *exchange,

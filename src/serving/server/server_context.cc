@@ -19,6 +19,7 @@ ServerContext::ServerContext(runtime::Engine& engine_in, const text::Tokenizer& 
       heartbeat_us(heartbeat),
       constraints(tokenizer_in, engine_in.limits().vocab_size),
       metrics(model.name),
+      limiter(clock),
       ids(protocol::IdSource::random_seed(), protocol::IdSource::random_seed()) {}
 
 namespace {
@@ -103,7 +104,7 @@ void run_task(ServerContext& context, const RouteCall& call, protocol::Generatio
   obs::log_debug("{} {} of key '{}': {} prompt tokens", id, call.exchange->request().path,
                  call.owner, prepared->prompt.size());
   std::make_shared<GenerationJob>(call.exchange, std::move(*prepared), std::move(reply),
-                                  context.prepare_parts(), context.job_parts(), id)
+                                  context.prepare_parts(), context.job_parts(), id, call.owner)
       ->start(std::move(headers));
 }
 

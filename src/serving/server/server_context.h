@@ -20,7 +20,7 @@ struct ServerContext {
 
   PrepareParts prepare_parts() { return {tokenizer, model, constraints}; }
 
-  JobParts job_parts() { return {engine, clock, metrics, jobs, heartbeat_us}; }
+  JobParts job_parts() { return {engine, clock, metrics, jobs, limiter, heartbeat_us}; }
 
   runtime::Engine& engine;
   const text::Tokenizer& tokenizer;
@@ -30,6 +30,7 @@ struct ServerContext {
   ConstraintMaker constraints;
   RequestMetrics metrics;
   JobSet jobs;
+  RateLimiter limiter;
   protocol::IdSource ids;
   std::atomic<bool> stopping{false};
 };
