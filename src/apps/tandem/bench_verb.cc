@@ -6,41 +6,48 @@
 #include <csignal>
 #include <cstdio>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <memory>
-#include <sstream>
 
-#include "foundation/json/json.h"
+#include "apps/tandem/bench_compare_verb.h"
+#include "apps/tandem/bench_progress.h"
+#include "foundation/base/clock.h"
+#include "foundation/base/random.h"
 #include "operations/bench/bench_report.h"
+#include "operations/bench/protocols.h"
 
 namespace tandem::apps {
 namespace {
 
+constexpr int kExitRequestsFailed = 1;
+constexpr int kExitBadArguments = 2;
+constexpr int kExitUnreachable = 3;
+constexpr int kExitInterrupted = 130;
+
 std::atomic<bool> interrupted{false};
 
+// The first signal ends the run and keeps what is finished; a second one leaves at once (the files
+// hold every finished cell even then).
 void on_interrupt(int) {
   if (interrupted.exchange(true)) {
-    _exit(130);
+    _exit(kExitInterrupted);
   }
 }
 
 struct BenchFlags {
   std::string url;
-  std::string model;
   std::vector<std::string> contents = {"prose"};
   std::vector<int> concurrency = {1, 2, 4};
-  std::vector<std::int64_t> words = {100};
+  std::vector<std::string> contexts = {"256"};
+  std::vector<std::string> mixed;
+  std::string protocol;
   bool warm = false;
+  bool list_protocols = false;
   std::string csv_file;
   std::string json_file;
   std::string html_file;
-  bench::LoadOptions load;
-};
-
-struct CompareFlags {
-  std::string before;
-  std::string after;
-  double noise = 0.02;
+  bench::BenchPlan plan;
 };
 
 int fail(const std::string& message, int code) {
@@ -48,19 +55,34 @@ int fail(const std::string& message, int code) {
   return code;
 }
 
-Result<std::string> first_model(const net::Url& url, const std::string& api_key) {
-  net::HttpRequest request;
-  request.target = "/v1/models";
-  if (!api_key.empty()) {
-    request.headers.emplace_back("Authorization", "Bearer " + api_key);
+// "256", "32K", "1M": tokens, K = 1024.
+Result<std::int64_t> parse_tokens(const std::string& text, const char* flag) {
+  std::size_t digits = 0;
+  while (digits < text.size() && text[digits] >= '0' && text[digits] <= '9') {
+    ++digits;
   }
-  TANDEM_ASSIGN(const net::HttpResponse response, net::http_fetch(url, request));
-  TANDEM_ASSIGN(const json::Value body, json::parse(response.body));
-  const json::Value* data = json::find(body, "data");
-  if (data == nullptr || !data->is_array() || data->get_array().empty()) {
-    return not_found("GET /v1/models lists no model; name one with --model");
+  const std::string unit = text.substr(digits);
+  const std::int64_t factor = unit.empty() ? 1 : (unit == "K" || unit == "k") ? 1024 : 1024 * 1024;
+  const bool known = factor < 1024 * 1024 || unit == "M" || unit == "m";
+  if (digits == 0 || digits > 7 || !known) {
+    return invalid_argument("{} '{}'; expected tokens like 256, 32K or 1M", flag, text);
   }
-  return json::get_string(data->get_array().front().as_object(), "id", "data[0].");
+  return std::stoll(text.substr(0, digits)) * factor;
+}
+
+Status add_mixed_cells(const BenchFlags& flags, bench::ContentClass content,
+                       std::vector<bench::Cell>& cells) {
+  TANDEM_ASSIGN(const std::int64_t context, parse_tokens(flags.contexts.front(), "--context"));
+  for (const std::string& text : flags.mixed) {
+    TANDEM_ASSIGN(const std::int64_t tokens, parse_tokens(text, "--mixed"));
+    for (const int concurrency : flags.concurrency) {
+      cells.push_back({.content = content,
+                       .concurrency = concurrency,
+                       .context_tokens = context,
+                       .mixed_prompt_tokens = tokens});
+    }
+  }
+  return ok_status();
 }
 
 Result<std::vector<bench::Cell>> make_cells(const BenchFlags& flags) {
@@ -68,48 +90,72 @@ Result<std::vector<bench::Cell>> make_cells(const BenchFlags& flags) {
   for (const std::string& name : flags.contents) {
     const auto content = bench::parse_content(name);
     if (!content.has_value()) {
-      return invalid_argument("--content '{}'; expected prose, code, json, chat or counting", name);
+      return invalid_argument(
+          "--content '{}'; expected prose, code, json, chat, counting or wordlist", name);
     }
-    for (const std::int64_t words : flags.words) {
+    for (const std::string& text : flags.contexts) {
+      TANDEM_ASSIGN(const std::int64_t tokens, parse_tokens(text, "--context"));
       for (const int concurrency : flags.concurrency) {
-        cells.push_back({*content, concurrency, words, false});
+        bench::Cell cell{.content = *content, .concurrency = concurrency, .context_tokens = tokens};
+        cells.push_back(cell);
         if (flags.warm) {
-          cells.push_back({*content, concurrency, words, true});
+          cell.warm = true;
+          cells.push_back(cell);
         }
       }
     }
+    TANDEM_TRY(add_mixed_cells(flags, *content, cells));
   }
   return cells;
 }
 
-void show_cell(const bench::CellResult& cell) {
-  const bench::Summary ttft = cell.ttft();
-  const bench::Summary decode = cell.decode();
-  std::printf("%-9s %11d %13.0f  %5s %8.3f [%.3f, %.3f] %9.1f [%.1f, %.1f] %10.1f",
-              std::string(bench::content_name(cell.cell.content)).c_str(), cell.cell.concurrency,
-              cell.prompt_tokens(), cell.cell.repeat_prompt ? "warm" : "cold", ttft.median,
-              ttft.low, ttft.high, decode.median, decode.low, decode.high, cell.aggregate_rate());
-  if (cell.drafted > 0) {
-    std::printf("  %.0f%% of drafts accepted", 100 * cell.accepted / cell.drafted);
+// Cells and shape of a published protocol.
+Status use_protocol(BenchFlags& flags) {
+  const bench::Protocol* protocol = bench::find_protocol(flags.protocol);
+  if (protocol == nullptr) {
+    return invalid_argument("--protocol '{}'; --list-protocols names them", flags.protocol);
   }
-  std::printf("%s\n", cell.interrupted ? "  (interrupted)" : "");
-  for (std::size_t i = 0; i < cell.errors.size() && i < 3; ++i) {
-    std::printf("    error: %s\n", cell.errors[i].c_str());
-  }
-  std::fflush(stdout);
+  flags.plan.protocol = protocol->name;
+  flags.plan.load.shape = protocol->shape;
+  flags.plan.cells = protocol->cells();
+  return ok_status();
 }
 
+int list_protocols() {
+  for (const bench::Protocol& protocol : bench::published_protocols()) {
+    std::printf("%-16s %s\n", protocol.name.c_str(), protocol.title.c_str());
+    for (const std::string& difference : protocol.differences) {
+      std::printf("    differs: %s\n", difference.c_str());
+    }
+  }
+  return 0;
+}
+
+// Writes beside the file and renames: a reader never sees half a report.
 bool write_file(const std::string& path, const std::string& text) {
   if (path.empty()) {
     return true;
   }
-  std::ofstream file(path);
+  const std::string fresh = path + ".new";
+  std::ofstream file(fresh);
   file << text;
   file.close();
-  if (!file) {
-    std::fprintf(stderr, "tandem bench: cannot write %s\n", path.c_str());
+  std::error_code error;
+  if (file) {
+    std::filesystem::rename(fresh, path, error);
   }
-  return static_cast<bool>(file);
+  if (!file || error) {
+    std::fprintf(stderr, "tandem bench: cannot write %s\n", path.c_str());
+    return false;
+  }
+  return true;
+}
+
+bool write_reports(const BenchFlags& flags, const bench::BenchRun& run) {
+  const bool csv = write_file(flags.csv_file, bench::to_csv(run));
+  const bool json = write_file(flags.json_file, bench::to_json(run));
+  const bool html = write_file(flags.html_file, bench::to_html(run));
+  return csv && json && html;
 }
 
 std::string utc_now() {
@@ -121,142 +167,193 @@ std::string utc_now() {
   return text;
 }
 
-// Runs all cells; a Ctrl-C keeps what is finished.
-bench::BenchRun run_cells(const BenchFlags& flags, const std::vector<bench::Cell>& cells) {
-  bench::BenchRun run{flags.url, flags.load.model, utc_now(), flags.load.max_tokens, {}};
-  const bool live = isatty(STDERR_FILENO) == 1;
-  std::printf("%s\n", bench::protocol_notes().c_str());
-  std::printf(
-      "content   concurrency prompt_tokens prefix  first token, s [95%%]   tokens/s and stream "
-      "[95%%]  all streams\n");
-  for (const bench::Cell& cell : cells) {
-    if (interrupted.load()) {
+int exit_code_of(const bench::BenchRun& run, const std::string& url) {
+  switch (run.end) {
+    case bench::RunEnd::kInterrupted:
+      return fail(fmt::format("interrupted; {} of {} cells are kept", run.cells.size(),
+                              run.plan.cells.size()),
+                  kExitInterrupted);
+    case bench::RunEnd::kServerGone:
+      return fail(fmt::format("{} stopped answering in cell {} of {}; what was finished is kept",
+                              url, run.cells.size(), run.plan.cells.size()),
+                  kExitUnreachable);
+    case bench::RunEnd::kTimeLimit:
+      std::fprintf(stderr, "tandem bench: --max-seconds is over; %zu of %zu cells are kept\n",
+                   run.cells.size(), run.plan.cells.size());
       break;
-    }
-    std::atomic<int> finished{0};
-    const int total = cell.concurrency * flags.load.requests_per_stream;
-    const auto tick = [&finished, total, live] {
-      const int done = ++finished;
-      if (live) {
-        std::fprintf(stderr, "\r  %d of %d requests\033[K\r", done, total);
-      }
-    };
-    run.cells.push_back(bench::run_cell(flags.load, cell, tick, interrupted));
-    show_cell(run.cells.back());
+    case bench::RunEnd::kComplete:
+      break;
   }
-  return run;
+  for (const bench::CellResult& cell : run.cells) {
+    const bool empty = cell.samples.empty() && cell.end == bench::CellEnd::kComplete;
+    if (!cell.errors.empty() || empty) {
+      return kExitRequestsFailed;
+    }
+  }
+  return 0;
+}
+
+int run_plan(const BenchFlags& flags) {
+  bench::BenchRun run;
+  run.url = flags.url;
+  run.started_at = utc_now();
+  run.plan = flags.plan;
+  BenchProgress progress(run.plan);
+  std::printf("%smodel %s, %ld tokens an answer%s, temperature %g, seed %lu\n\n%s\n",
+              bench::measuring_rules().c_str(), run.plan.load.target.model.c_str(),
+              run.plan.load.shape.max_tokens, run.plan.load.shape.natural ? " at most" : " exactly",
+              run.plan.load.shape.temperature, run.plan.load.seed, bench::row_heading().c_str());
+  bool written = true;
+  const bench::BenchEvents events{[&progress](const bench::Cell& cell, std::size_t place) {
+                                    progress.cell_started(cell, place);
+                                  },
+                                  [&progress] { progress.request_finished(); },
+                                  [&](const bench::BenchRun& so_far) {
+                                    progress.clear();
+                                    std::printf("%s\n", bench::row(so_far.cells.back()).c_str());
+                                    std::fflush(stdout);
+                                    written = write_reports(flags, so_far);
+                                  }};
+  const auto done = bench::run_bench(std::move(run), events, interrupted);
+  progress.clear();
+  if (!done.ok()) {
+    const bool gone = done.status().code() == StatusCode::kUnavailable;
+    const int code = interrupted.load() ? kExitInterrupted : kExitRequestsFailed;
+    return fail(done.status().message(), gone ? kExitUnreachable : code);
+  }
+  if (const bench::Protocol* protocol = bench::find_protocol(done->plan.protocol)) {
+    std::printf("\n%s", bench::beside_published(*protocol, done->cells).c_str());
+  }
+  const int code = exit_code_of(*done, flags.url);
+  return code == 0 && !written ? kExitRequestsFailed : code;
 }
 
 int run_bench(const BenchFlags& given) {
   BenchFlags flags = given;
+  if (flags.list_protocols) {
+    return list_protocols();
+  }
   auto url = net::parse_url(flags.url);
   if (!url.ok()) {
-    return fail(url.status().message(), 2);
+    return fail(url.status().message(), kExitBadArguments);
   }
   if (url->prefix == "/v1") {
-    url->prefix.clear();
+    url->prefix.clear();  // targets carry it themselves
   }
-  const auto cells = make_cells(flags);
-  if (!cells.ok()) {
-    return fail(cells.status().message(), 2);
-  }
-  flags.load.url = *url;
-  flags.load.model = flags.model;
-  if (flags.model.empty()) {
-    const auto model = first_model(*url, flags.load.api_key);
-    if (!model.ok()) {
-      return fail(model.status().message(), 1);
+  if (!flags.protocol.empty()) {
+    const Status status = use_protocol(flags);
+    if (!status.ok()) {
+      return fail(status.message(), kExitBadArguments);
     }
-    flags.load.model = *model;
+  } else {
+    auto cells = make_cells(flags);
+    if (!cells.ok()) {
+      return fail(cells.status().message(), kExitBadArguments);
+    }
+    flags.plan.cells = std::move(cells).value();
+  }
+  bench::LoadOptions& load = flags.plan.load;
+  load.target.url = *url;
+  if (load.seed == 0) {
+    load.seed = mix64(static_cast<std::uint64_t>(system_clock().now_us())) >> 16;
   }
   struct sigaction action = {};
   action.sa_handler = on_interrupt;
   sigaction(SIGINT, &action, nullptr);
-  const bench::BenchRun run = run_cells(flags, *cells);
-  bool good = write_file(flags.csv_file, bench::to_csv(run)) &&
-              write_file(flags.json_file, bench::to_json(run)) &&
-              write_file(flags.html_file, bench::to_html(run));
-  for (const bench::CellResult& cell : run.cells) {
-    good = good && cell.errors.empty() && !cell.samples.empty();
+  sigaction(SIGTERM, &action, nullptr);
+  if (load.target.model.empty()) {
+    const auto model = bench::first_model(load.target, interrupted);
+    if (!model.ok()) {
+      const bool gone = model.status().code() == StatusCode::kUnavailable;
+      return fail(model.status().message(), gone ? kExitUnreachable : kExitRequestsFailed);
+    }
+    load.target.model = *model;
   }
-  if (interrupted.load()) {
-    return 130;
-  }
-  return good ? 0 : 1;
+  return run_plan(flags);
 }
 
-Result<std::string> read_file(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) {
-    return not_found("cannot read {}", path);
-  }
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-int run_compare(const CompareFlags& flags) {
-  const auto before = read_file(flags.before);
-  const auto after = read_file(flags.after);
-  if (!before.ok() || !after.ok()) {
-    return fail((before.ok() ? after : before).status().message(), 2);
-  }
-  const auto text = bench::compare_runs(*before, *after, flags.noise);
-  if (!text.ok()) {
-    return fail(text.status().message(), 2);
-  }
-  std::printf("%s", text->c_str());
-  return 0;
-}
-
-void add_compare_verb(CLI::App& parent, int& exit_code) {
-  auto flags = std::make_shared<CompareFlags>();
-  CLI::App* verb = parent.add_subcommand("compare", "compare two JSON reports, cell by cell");
-  verb->add_option("before", flags->before)->required();
-  verb->add_option("after", flags->after)->required();
-  verb->add_option("--noise", flags->noise, "share of change that counts as noise")
-      ->capture_default_str();
-  verb->callback([flags, &exit_code] { exit_code = run_compare(*flags); });
-}
-
-void add_run_verb(CLI::App& parent, int& exit_code) {
-  auto flags = std::make_shared<BenchFlags>();
-  CLI::App* verb = parent.add_subcommand("run", "measure a running server");
-  verb->add_option("url", flags->url, "server address")->required();
-  verb->add_option("--model", flags->model, "model name; default: the server's first");
-  verb->add_option("--api-key", flags->load.api_key, "key, if the server wants one");
-  verb->add_option("--content", flags->contents, "prose, code, json, chat, counting")
+void add_plan_flags(CLI::App& verb, BenchFlags& flags) {
+  bench::LoadOptions& load = flags.plan.load;
+  verb.add_option("--content", flags.contents, "prose, code, json, chat, counting, wordlist")
       ->delimiter(',')
       ->capture_default_str();
-  verb->add_option("--concurrency", flags->concurrency, "streams at once")
+  verb.add_option("--concurrency", flags.concurrency, "streams at once")
       ->delimiter(',')
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
-  verb->add_option("--words", flags->words, "words of filler before the request")
+  verb.add_option("--context", flags.contexts, "prompt lengths in tokens: 256, 32K, 1M")
       ->delimiter(',')
-      ->check(CLI::Range(0, 2'000'000))
       ->capture_default_str();
-  verb->add_option("--max-tokens", flags->load.max_tokens, "tokens per answer")
-      ->check(CLI::Range(2, 100'000))
+  verb.add_flag("--warm", flags.warm, "measure each cell also with a prompt the server knows");
+  verb.add_option("--mixed", flags.mixed,
+                  "measure also what running streams keep while a prompt of this length is read")
+      ->delimiter(',');
+  verb.add_option("--mixed-quiet-seconds", load.quiet_s, "undisturbed time before each long prompt")
+      ->check(CLI::Range(0.1, 600.0))
       ->capture_default_str();
-  verb->add_option("--requests", flags->load.requests_per_stream, "requests per stream and cell")
-      ->check(CLI::Range(1, 1'000))
+  verb.add_option("--mixed-stream-tokens", load.mixed_stream_tokens,
+                  "longest answer of a running stream in mixed cells")
+      ->check(CLI::Range(16, 1'000'000))
       ->capture_default_str();
-  verb->add_option("--seed", flags->load.seed, "seed of the prompts")->capture_default_str();
-  verb->add_flag("--warm", flags->warm, "measure each cell also with a repeated prompt");
-  verb->add_option("--csv", flags->csv_file, "write rows");
-  verb->add_option("--json", flags->json_file, "write a report that compare reads");
-  verb->add_option("--html", flags->html_file, "write a page with plots");
-  verb->callback([flags, &exit_code] { exit_code = run_bench(*flags); });
+  auto* protocol = verb.add_option("--protocol", flags.protocol,
+                                   "run the cells of a published protocol, and print its figures");
+  for (const char* name : {"--content", "--concurrency", "--context", "--warm", "--mixed"}) {
+    protocol->excludes(verb.get_option(name));
+  }
+  verb.add_flag("--list-protocols", flags.list_protocols, "list the published protocols and leave");
+}
+
+void add_load_flags(CLI::App& verb, BenchFlags& flags) {
+  bench::LoadOptions& load = flags.plan.load;
+  auto* protocol = verb.get_option("--protocol");
+  verb.add_option("--max-tokens", load.shape.max_tokens, "tokens per answer")
+      ->check(CLI::Range(2, 1'000'000))
+      ->capture_default_str()
+      ->excludes(protocol);
+  verb.add_option("--temperature", load.shape.temperature, "sampling temperature; 0: greedy")
+      ->check(CLI::Range(0.0, 2.0))
+      ->capture_default_str()
+      ->excludes(protocol);
+  verb.add_flag("--natural", load.shape.natural, "let answers end by themselves")
+      ->excludes(protocol);
+  verb.add_option("--requests", load.requests_per_stream, "requests per stream and cell")
+      ->check(CLI::Range(1, 10'000))
+      ->capture_default_str();
+  verb.add_option("--warm-up", load.warm_up_requests, "requests before each cell, not counted")
+      ->check(CLI::Range(0, 100))
+      ->capture_default_str();
+  verb.add_option("--seed", load.seed,
+                  "seed of the prompts; default: a new one, so that no run finds another's cache");
+  verb.add_option("--timeout-ms", load.target.timeout_ms, "longest wait for the next byte")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  verb.add_option("--max-seconds", flags.plan.max_seconds,
+                  "end the whole run after this time and keep what is finished")
+      ->check(CLI::PositiveNumber);
 }
 
 }  // namespace
 
 void add_bench_verb(CLI::App& app, int& exit_code) {
-  CLI::App* verb = app.add_subcommand("bench", "measure speed");
-  verb->require_subcommand(1);
-  add_run_verb(*verb, exit_code);
-  add_compare_verb(*verb, exit_code);
+  auto flags = std::make_shared<BenchFlags>();
+  flags->plan.load.seed = 0;
+  CLI::App* verb = app.add_subcommand("bench", "measure the speed of a running server");
+  verb->add_option("url", flags->url, "server address, for example http://127.0.0.1:8000");
+  verb->add_option("--model", flags->plan.load.target.model,
+                   "model name; default: the server's first");
+  verb->add_option("--api-key", flags->plan.load.target.api_key, "key, if the server wants one");
+  add_plan_flags(*verb, *flags);
+  add_load_flags(*verb, *flags);
+  verb->add_option("--csv", flags->csv_file, "write rows after each cell");
+  verb->add_option("--json", flags->json_file,
+                   "write a report that compare reads, after each cell");
+  verb->add_option("--html", flags->html_file, "write a page with plots after each cell");
+  add_bench_compare_verb(*verb, exit_code);
+  verb->callback([verb, flags, &exit_code] {
+    if (verb->get_subcommands().empty()) {
+      exit_code = run_bench(*flags);
+    }
+  });
 }
 
 }  // namespace tandem::apps

@@ -19,17 +19,36 @@ using asio::ip::tcp;
 
 using ErrorCode = boost::system::error_code;
 
-// Runs one asynchronous operation to its end; the stream's own timer bounds it.
+constexpr auto kCancelPoll = std::chrono::milliseconds(100);
+
+bool is_cancelled(const HttpRequest& request) {
+  return request.cancel != nullptr && request.cancel->load();
+}
+
+// Runs one asynchronous operation to its end; the stream's own timer bounds it, and the caller's
+// cancel flag ends it early.
 template <typename Start>
-ErrorCode run_one(asio::io_context& io, Start start) {
+ErrorCode run_one(asio::io_context& io, beast::tcp_stream& stream, const HttpRequest& request,
+                  Start start) {
   std::optional<ErrorCode> result;
   start([&result](ErrorCode error, auto&&...) { result = error; });
   io.restart();
-  io.run();
+  if (request.cancel == nullptr) {
+    io.run();
+  }
+  while (!result.has_value() && !io.stopped()) {
+    io.run_for(kCancelPoll);
+    if (is_cancelled(request)) {
+      stream.cancel();
+    }
+  }
   return result.value_or(asio::error::operation_aborted);
 }
 
 Status describe(const ErrorCode& error, const Url& url, std::string_view doing) {
+  if (error == asio::error::operation_aborted) {
+    return cancelled("{}:{}: given up while {}", url.host, url.port, doing);
+  }
   if (error == beast::error::timeout) {
     return deadline_exceeded("{}:{}: timed out while {}", url.host, url.port, doing);
   }
@@ -69,14 +88,13 @@ class Exchange {
     http::request<http::string_body> message = make_request(url_, request_);
     arm();
     ErrorCode error =
-        run_one(io_, [&](auto done) { http::async_write(stream_, message, std::move(done)); });
+        step([&](auto done) { http::async_write(stream_, message, std::move(done)); });
     if (error) {
       return describe(error, url_, "sending the request");
     }
     arm();
-    error = run_one(io_, [&](auto done) {
-      http::async_read_header(stream_, buffer_, parser_, std::move(done));
-    });
+    error = step(
+        [&](auto done) { http::async_read_header(stream_, buffer_, parser_, std::move(done)); });
     if (error) {
       return describe(error, url_, "waiting for the response");
     }
@@ -90,6 +108,11 @@ class Exchange {
   }
 
  private:
+  template <typename Start>
+  ErrorCode step(Start start) {
+    return run_one(io_, beast::get_lowest_layer(stream_), request_, std::move(start));
+  }
+
   void arm() {
     beast::get_lowest_layer(stream_).expires_after(
         std::chrono::milliseconds(request_.idle_timeout_ms));
@@ -102,9 +125,8 @@ class Exchange {
       parser_.get().body().data = piece;
       parser_.get().body().size = sizeof(piece);
       arm();
-      ErrorCode error = run_one(io_, [&](auto done) {
-        http::async_read_some(stream_, buffer_, parser_, std::move(done));
-      });
+      ErrorCode error = step(
+          [&](auto done) { http::async_read_some(stream_, buffer_, parser_, std::move(done)); });
       if (error == http::error::need_buffer) {
         error = {};
       }
@@ -140,7 +162,8 @@ Status connect(asio::io_context& io, beast::tcp_stream& stream, const Url& url,
     return unavailable("cannot resolve {}: {}", url.host, error.message());
   }
   stream.expires_after(std::chrono::milliseconds(request.connect_timeout_ms));
-  error = run_one(io, [&](auto done) { stream.async_connect(endpoints, std::move(done)); });
+  error = run_one(io, stream, request,
+                  [&](auto done) { stream.async_connect(endpoints, std::move(done)); });
   if (error) {
     return describe(error, url, "connecting");
   }
@@ -162,7 +185,7 @@ Result<HttpResponse> fetch_tls(asio::io_context& io, const Url& url, const HttpR
   beast::ssl_stream<beast::tcp_stream> stream(io, context);
   stream.set_verify_callback(asio::ssl::host_name_verification(url.host));
   TANDEM_TRY(connect(io, beast::get_lowest_layer(stream), url, request));
-  error = run_one(io, [&](auto done) {
+  error = run_one(io, beast::get_lowest_layer(stream), request, [&](auto done) {
     stream.async_handshake(asio::ssl::stream_base::client, std::move(done));
   });
   if (error) {

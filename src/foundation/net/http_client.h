@@ -3,6 +3,7 @@
 // server's parser would share its faults.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -31,8 +32,9 @@ struct HttpRequest {
   std::vector<std::pair<std::string, std::string>> headers;
   std::string body;
   std::int64_t connect_timeout_ms = 5'000;
-  std::int64_t idle_timeout_ms = 120'000;  // longest wait for the next byte
-  std::string ca_file;                     // https: trust this PEM file beside the system's
+  std::int64_t idle_timeout_ms = 120'000;     // longest wait for the next byte
+  std::string ca_file;                        // https: trust this PEM file beside the system's
+  const std::atomic<bool>* cancel = nullptr;  // becomes true: give up within 0.1 s
 };
 
 struct HttpResponse {
@@ -51,7 +53,7 @@ using BodySink = std::function<bool(std::string_view piece)>;
 // HttpResponse::body.
 // ERRORS: kUnavailable (resolve, connect, or the connection broke: the message says how many body
 // bytes had arrived); kDeadlineExceeded (a timeout, named); kDataLoss (not HTTP);
-// kCancelled (the sink returned false).
+// kCancelled (the sink returned false, or HttpRequest::cancel became true).
 Result<HttpResponse> http_fetch(const Url& url, const HttpRequest& request,
                                 const BodySink& sink = nullptr);
 

@@ -1,17 +1,13 @@
 #include "operations/bench/bench_report.h"
 
 #include <algorithm>
-#include <map>
 
-#include "foundation/json/json.h"
+#include "operations/bench/protocols.h"
 
 namespace tandem::bench {
 namespace {
 
-std::string cell_name(const Cell& cell) {
-  return fmt::format("{} c={} words={}{}", content_name(cell.content), cell.concurrency,
-                     cell.context_words, cell.repeat_prompt ? " warm" : "");
-}
+constexpr std::size_t kErrorsShown = 3;
 
 json::Object summary_json(const Summary& summary) {
   return {{"n", summary.n},
@@ -21,108 +17,155 @@ json::Object summary_json(const Summary& summary) {
           {"p95", summary.p95}};
 }
 
-Summary read_summary(const json::Value& value) {
-  Summary out;
-  const auto number = [&value](std::string_view key) {
-    const json::Value* found = json::find(value, key);
-    return found != nullptr && found->is_number() ? found->to_number<double>() : 0.0;
-  };
-  out.n = static_cast<std::size_t>(number("n"));
-  out.median = number("median");
-  out.low = number("low");
-  out.high = number("high");
-  out.p95 = number("p95");
-  return out;
-}
-
-struct CellFigures {
-  Summary decode;
-  Summary ttft;
-};
-
-Result<std::map<std::string, CellFigures>> read_cells(const std::string& text) {
-  TANDEM_ASSIGN(const json::Value report, json::parse(text));
-  const json::Value* cells = json::find(report, "cells");
-  if (cells == nullptr || !cells->is_array()) {
-    return invalid_argument("no bench report: it has no list 'cells'");
-  }
-  std::map<std::string, CellFigures> out;
-  for (const json::Value& cell : cells->get_array()) {
-    const json::Value* name = json::find(cell, "name");
-    const json::Value* decode = json::find(cell, "decode_tokens_per_s");
-    const json::Value* ttft = json::find(cell, "ttft_s");
-    if (name == nullptr || !name->is_string() || decode == nullptr || ttft == nullptr) {
-      return invalid_argument("no bench report: a cell lacks name, decode_tokens_per_s or ttft_s");
-    }
-    out[std::string(name->get_string())] = {read_summary(*decode), read_summary(*ttft)};
-  }
-  return out;
-}
-
-std::string_view verdict_word(Verdict verdict, bool less_is_better) {
-  switch (verdict) {
-    case Verdict::kSame:
-      return "same";
-    case Verdict::kFaster:
-      return less_is_better ? "slower" : "faster";
-    case Verdict::kSlower:
-      return less_is_better ? "faster" : "slower";
+std::string_view end_word(CellEnd end) {
+  switch (end) {
+    case CellEnd::kComplete:
+      return "complete";
+    case CellEnd::kStopped:
+      return "stopped";
+    case CellEnd::kServerGone:
+      return "server gone";
   }
   return "";
 }
 
-// A bar plot of one figure over all cells.
-std::string bars(const BenchRun& run, const std::string& title,
-                 double (*figure)(const CellResult&)) {
-  double top = 0;
-  for (const CellResult& cell : run.cells) {
-    top = std::max(top, figure(cell));
+json::Array errors_json(const CellResult& cell) {
+  json::Array errors;
+  for (const std::string& error : cell.errors) {
+    errors.push_back(json::Value(error));
   }
-  const std::size_t height = 24 * run.cells.size() + 30;
-  std::string out = fmt::format(
-      "<h2>{}</h2><svg viewBox=\"0 0 760 {}\" width=\"760\" height=\"{}\" role=\"img\">\n", title,
-      height, height);
-  for (std::size_t i = 0; i < run.cells.size(); ++i) {
-    const double value = figure(run.cells[i]);
-    const double width = top > 0 ? 420 * value / top : 0;
-    const std::size_t y = 24 * i;
-    out += fmt::format(
-        "<text x=\"0\" y=\"{}\">{}</text><rect x=\"240\" y=\"{}\" width=\"{:.1f}\" height=\"16\" "
-        "fill=\"#4269d0\"/><text x=\"{:.1f}\" y=\"{}\">{:.3g}</text>\n",
-        y + 14, cell_name(run.cells[i].cell), y + 2, width, 246 + width, y + 14, value);
+  return errors;
+}
+
+json::Object mixed_json(const CellResult& cell) {
+  json::Array rounds;
+  for (const MixedRound& round : cell.rounds) {
+    rounds.push_back(json::Object{{"long_prompt_tokens", round.long_prompt_tokens},
+                                  {"long_ttft_s", round.long_ttft_s},
+                                  {"worst_gap_s", round.worst_gap_s}});
   }
-  return out + "</svg>\n";
+  return {{"prompt_tokens", cell.cell.mixed_prompt_tokens},
+          {"quiet_tokens_per_s", cell.quiet_rate},
+          {"kept_share", summary_json(cell.kept())},
+          {"rounds", std::move(rounds)}};
+}
+
+json::Object cell_json(const CellResult& cell) {
+  json::Object out{{"name", cell_name(cell.cell)},
+                   {"content", content_name(cell.cell.content)},
+                   {"concurrency", cell.cell.concurrency},
+                   {"context_tokens", cell.cell.context_tokens},
+                   {"warm", cell.cell.warm},
+                   {"prompt_tokens", cell.prompt_tokens()},
+                   {"cached_tokens", cell.cached_tokens()},
+                   {"ttft_s", summary_json(cell.ttft())},
+                   {"decode_tokens_per_s", summary_json(cell.decode())},
+                   {"gap_median_s", summary_json(cell.gap_median())},
+                   {"gap_p99_s", summary_json(cell.gap_p99())},
+                   {"tokens_per_arrival", cell.tokens_per_arrival()},
+                   {"aggregate_tokens_per_s", cell.aggregate_rate()},
+                   {"wall_s", cell.wall_s},
+                   {"end", end_word(cell.end)},
+                   {"errors", errors_json(cell)}};
+  if (cell.drafts.has_value()) {
+    out["drafted"] = cell.drafts->drafted;
+    out["accepted"] = cell.drafts->accepted;
+  }
+  if (cell.cell.mixed_prompt_tokens > 0) {
+    out["mixed"] = mixed_json(cell);
+  }
+  return out;
+}
+
+std::string mixed_row(const CellResult& cell) {
+  const Summary kept = cell.kept();
+  double gap = 0;
+  double first = 0;
+  for (const MixedRound& round : cell.rounds) {
+    gap = std::max(gap, round.worst_gap_s);
+    first = std::max(first, round.long_ttft_s);
+  }
+  return fmt::format(
+      "{}: streams keep {:.0f}% [{:.0f}, {:.0f}] of {:.1f} tokens/s while the long prompt is read "
+      "({} rounds, at most {:.3f} s to its first token); longest silence {:.3f} s",
+      cell_name(cell.cell), 100 * kept.median, 100 * kept.low, 100 * kept.high, cell.quiet_rate,
+      cell.rounds.size(), first, gap);
+}
+
+std::string drafts_text(const CellResult& cell) {
+  if (!cell.drafts.has_value()) {
+    return "no metric";
+  }
+  if (cell.drafts->drafted <= 0) {
+    return "none";
+  }
+  return fmt::format("{:.0f}%", 100 * cell.drafts->accepted / cell.drafts->drafted);
+}
+
+std::string load_row(const CellResult& cell) {
+  const Summary ttft = cell.ttft();
+  const Summary decode = cell.decode();
+  return fmt::format(
+      "{:<9}{:>4}{:>9.0f}{:>9.0f}  {:>8.3f} [{:.3f}, {:.3f}]  {:>7.1f} [{:.1f}, "
+      "{:.1f}]  {:>6.1f}{:>8.1f}  {:>8.1f}  {:>9}",
+      content_name(cell.cell.content), cell.cell.concurrency, cell.prompt_tokens(),
+      cell.cached_tokens(), ttft.median, ttft.low, ttft.high, decode.median, decode.low,
+      decode.high, 1000 * cell.gap_median().median, 1000 * cell.gap_p99().median,
+      cell.aggregate_rate(), drafts_text(cell));
 }
 
 }  // namespace
 
-std::string protocol_notes() {
-  return "Greedy, thinking off, ignore_eos, a fixed number of tokens per answer, prompts unique by "
-         "a "
-         "leading note unless 'warm'.\nTokens come from the server's usage; decode rate excludes "
-         "the "
-         "first token; intervals are 95% of the median.\nUnlike the published recipe benchmarks "
-         "the "
-         "filler is not one repeated phrase and answers are not a list of numbered words:\nboth "
-         "raise "
-         "draft acceptance. Compare only cells of the same class.\n";
+std::string cell_name(const Cell& cell) {
+  const std::string mixed =
+      cell.mixed_prompt_tokens > 0 ? fmt::format(" beside {}", cell.mixed_prompt_tokens) : "";
+  return fmt::format("{} c={} {} tokens {}{}", content_name(cell.content), cell.concurrency,
+                     cell.context_tokens, cell.warm ? "warm" : "cold", mixed);
+}
+
+std::string row_heading() {
+  return "content  streams prompt   cached  first token, s [95%]    tokens/s a stream [95%]  gap, "
+         "ms p99, ms  all streams  drafts accepted";
+}
+
+std::string row(const CellResult& cell) {
+  std::string out = cell.cell.mixed_prompt_tokens > 0 ? mixed_row(cell) : load_row(cell);
+  if (cell.end != CellEnd::kComplete) {
+    out += fmt::format("  ({}: {} requests kept)", end_word(cell.end), cell.samples.size());
+  }
+  for (std::size_t i = 0; i < cell.errors.size() && i < kErrorsShown; ++i) {
+    out += "\n    error: " + cell.errors[i];
+  }
+  if (cell.errors.size() > kErrorsShown) {
+    out += fmt::format("\n    and {} more errors", cell.errors.size() - kErrorsShown);
+  }
+  return out;
 }
 
 std::string to_csv(const BenchRun& run) {
   std::string out =
-      "content,concurrency,context_words,warm,requests,errors,prompt_tokens,ttft_s_median,"
-      "ttft_s_low,ttft_s_high,decode_tokens_per_s_median,decode_low,decode_high,"
-      "aggregate_tokens_per_s,drafted,accepted,interrupted\n";
+      "content,streams,context_tokens,warm,mixed_prompt_tokens,requests,errors,prompt_tokens,"
+      "cached_tokens,ttft_s,ttft_s_low,ttft_s_high,decode_tokens_per_s,decode_low,decode_high,"
+      "gap_median_s,gap_p99_s,aggregate_tokens_per_s,drafted,accepted,kept_share,kept_low,"
+      "kept_high,end\n";
   for (const CellResult& cell : run.cells) {
     const Summary ttft = cell.ttft();
     const Summary decode = cell.decode();
-    out += fmt::format(
-        "{},{},{},{},{},{},{:.0f},{:.4f},{:.4f},{:.4f},{:.2f},{:.2f},{:.2f},{:.2f},{:.0f},{:.0f},{}"
-        "\n",
-        content_name(cell.cell.content), cell.cell.concurrency, cell.cell.context_words,
-        cell.cell.repeat_prompt, cell.samples.size(), cell.errors.size(), cell.prompt_tokens(),
-        ttft.median, ttft.low, ttft.high, decode.median, decode.low, decode.high,
-        cell.aggregate_rate(), cell.drafted, cell.accepted, cell.interrupted);
+    const Summary kept = cell.kept();
+    out += fmt::format("{},{},{},{},{},{},{},{:.0f},{:.0f},{:.4f},{:.4f},{:.4f},",
+                       content_name(cell.cell.content), cell.cell.concurrency,
+                       cell.cell.context_tokens, cell.cell.warm, cell.cell.mixed_prompt_tokens,
+                       cell.samples.size(), cell.errors.size(), cell.prompt_tokens(),
+                       cell.cached_tokens(), ttft.median, ttft.low, ttft.high);
+    out += fmt::format("{:.2f},{:.2f},{:.2f},{:.5f},{:.5f},{:.2f},", decode.median, decode.low,
+                       decode.high, cell.gap_median().median, cell.gap_p99().median,
+                       cell.aggregate_rate());
+    out += cell.drafts.has_value()
+               ? fmt::format("{:.0f},{:.0f},", cell.drafts->drafted, cell.drafts->accepted)
+               : ",,";
+    out +=
+        kept.n > 0 ? fmt::format("{:.4f},{:.4f},{:.4f},", kept.median, kept.low, kept.high) : ",,,";
+    out += fmt::format("{}\n", end_word(cell.end));
   }
   return out;
 }
@@ -130,71 +173,30 @@ std::string to_csv(const BenchRun& run) {
 std::string to_json(const BenchRun& run) {
   json::Array cells;
   for (const CellResult& cell : run.cells) {
-    json::Array errors;
-    for (const std::string& error : cell.errors) {
-      errors.push_back(json::Value(error));
-    }
-    cells.push_back(json::Object{{"name", cell_name(cell.cell)},
-                                 {"content", content_name(cell.cell.content)},
-                                 {"concurrency", cell.cell.concurrency},
-                                 {"context_words", cell.cell.context_words},
-                                 {"warm", cell.cell.repeat_prompt},
-                                 {"prompt_tokens", cell.prompt_tokens()},
-                                 {"ttft_s", summary_json(cell.ttft())},
-                                 {"decode_tokens_per_s", summary_json(cell.decode())},
-                                 {"aggregate_tokens_per_s", cell.aggregate_rate()},
-                                 {"wall_s", cell.wall_s},
-                                 {"drafted", cell.drafted},
-                                 {"accepted", cell.accepted},
-                                 {"interrupted", cell.interrupted},
-                                 {"errors", std::move(errors)}});
+    cells.push_back(cell_json(cell));
   }
-  return json::dump(json::Object{{"schema_version", 1},
+  json::Object scales;
+  for (const auto& [content, scale] : run.scales) {
+    scales[content_name(content)] =
+        json::Object{{"tokens_without_filler", scale.fixed},
+                     {"tokens_per_word", scale.per_word},
+                     {"counted_by", scale.by_tokenize ? "/tokenize" : "usage"}};
+  }
+  const LoadOptions& load = run.plan.load;
+  return json::dump(json::Object{{"schema_version", 2},
                                  {"url", run.url},
-                                 {"model", run.model},
+                                 {"model", load.target.model},
                                  {"started_at", run.started_at},
-                                 {"max_tokens", run.max_tokens},
-                                 {"protocol", protocol_notes()},
+                                 {"end", end_name(run.end)},
+                                 {"cells_planned", run.plan.cells.size()},
+                                 {"max_tokens", load.shape.max_tokens},
+                                 {"temperature", load.shape.temperature},
+                                 {"natural", load.shape.natural},
+                                 {"seed", load.seed},
+                                 {"protocol", run.plan.protocol},
+                                 {"rules", measuring_rules()},
+                                 {"tokens_per_word", std::move(scales)},
                                  {"cells", std::move(cells)}});
-}
-
-std::string to_html(const BenchRun& run) {
-  std::string out = fmt::format(
-      "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>bench {}</title>"
-      "<style>body{{font:14px/1.5 system-ui,sans-serif;max-width:60em;margin:2em auto}}"
-      "svg text{{font-size:13px}}pre{{background:#f6f8fa;padding:.6em;overflow:auto}}</style>\n"
-      "<h1>{} at {}</h1><p>{}</p><pre>{}</pre>\n",
-      run.model, run.model, run.url, run.started_at, protocol_notes());
-  out += bars(run, "Decode, tokens per second and stream (median)",
-              [](const CellResult& cell) { return cell.decode().median; });
-  out += bars(run, "All streams together, tokens per second",
-              [](const CellResult& cell) { return cell.aggregate_rate(); });
-  out += bars(run, "Time to first token, seconds (median)",
-              [](const CellResult& cell) { return cell.ttft().median; });
-  return out + "<h2>Rows</h2><pre>" + to_csv(run) + "</pre></html>\n";
-}
-
-Result<std::string> compare_runs(const std::string& before_json, const std::string& after_json,
-                                 double noise) {
-  TANDEM_ASSIGN(const auto before, read_cells(before_json));
-  TANDEM_ASSIGN(const auto after, read_cells(after_json));
-  std::string out;
-  for (const auto& [name, old] : before) {
-    const auto now = after.find(name);
-    if (now == after.end()) {
-      continue;
-    }
-    const CellFigures& figures = now->second;
-    out += fmt::format(
-        "{:<28} decode {:.1f} -> {:.1f} tokens/s ({})   first token {:.3f} -> {:.3f} s ({})\n",
-        name, old.decode.median, figures.decode.median,
-        verdict_word(compare(old.decode, figures.decode, noise), false), old.ttft.median,
-        figures.ttft.median, verdict_word(compare(old.ttft, figures.ttft, noise), true));
-  }
-  if (out.empty()) {
-    return invalid_argument("the two reports share no cell");
-  }
-  return out;
 }
 
 }  // namespace tandem::bench

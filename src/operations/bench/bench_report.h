@@ -1,37 +1,28 @@
-// Reports of a benchmark run: CSV rows, JSON, an HTML page with plots, and the comparison of two.
+// Reports of a benchmark run: rows for people, CSV, JSON, and an HTML page with plots.
 #pragma once
 
 #include <string>
-#include <vector>
 
-#include "operations/bench/load.h"
+#include "operations/bench/bench_run.h"
 
 namespace tandem::bench {
 
-struct BenchRun {
-  std::string url;
-  std::string model;
-  std::string started_at;
-  std::int64_t max_tokens = 0;
-  std::vector<CellResult> cells;
-};
+// "prose c=4 8192 tokens cold": the same cell of two runs has the same name.
+std::string cell_name(const Cell& cell);
 
-// How this protocol differs from the published ones, printed with every run.
-std::string protocol_notes();
+// The heading of the rows below, one line.
+std::string row_heading();
 
-// One header line, then one line per cell.
+// One line (and a second with what went wrong, if anything did) for a finished cell.
+std::string row(const CellResult& cell);
+
+// One header line, then one line per cell. Times in seconds, rates in tokens per second.
 std::string to_csv(const BenchRun& run);
 
-// The same figures; compare_runs reads it back.
+// The same figures with their intervals; compare_runs reads it back.
 std::string to_json(const BenchRun& run);
 
-// One self-contained page with SVG plots.
+// One self-contained page: plots as SVG, the rules of measurement, the rows, the errors.
 std::string to_html(const BenchRun& run);
-
-// Compares two JSON reports cell by cell: decode tokens/s and time to first token, each called
-// faster, slower or same (intervals overlap, or within `noise`).
-// ERRORS: kInvalidArgument if a text is no report or the two share no cell.
-Result<std::string> compare_runs(const std::string& before_json, const std::string& after_json,
-                                 double noise);
 
 }  // namespace tandem::bench

@@ -21,31 +21,55 @@ std::string_view word(Random& random) {
   return kWords[random.below(kWords.size())];
 }
 
-std::string prose(Random& random, std::int64_t words) {
-  std::string out;
-  for (std::int64_t i = 0; i < words; i += 8) {
-    out += fmt::format("The {} near the {} found a {} in the {}. ", word(random), word(random),
-                       word(random), word(random));
-  }
-  return out;
+std::string prose(Random& random) {
+  return fmt::format("The {} near the {} found a {} in the {}. ", word(random), word(random),
+                     word(random), word(random));
 }
 
-std::string code(Random& random, std::int64_t words) {
-  std::string out;
-  for (std::int64_t i = 0; i < words; i += 12) {
-    out += fmt::format("int {}_{}(int {}) {{\n  return {} * {} + {};\n}}\n", word(random),
-                       word(random), "x", "x", random.below(100), random.below(1000));
-  }
-  return out;
+std::string code(Random& random) {
+  return fmt::format("int {}_{}(int x) {{\n  return x * {} + {};\n}}\n", word(random), word(random),
+                     random.below(100), random.below(1000));
 }
 
-std::string records(Random& random, std::int64_t words) {
-  std::string out;
-  for (std::int64_t i = 0; i < words; i += 8) {
-    out += fmt::format("{{\"id\": {}, \"name\": \"{}\", \"place\": \"{}\"}}\n",
-                       random.below(100'000), word(random), word(random));
+std::string record(Random& random) {
+  return fmt::format("{{\"id\": {}, \"name\": \"{}\", \"place\": \"{}\"}}\n", random.below(100'000),
+                     word(random), word(random));
+}
+
+std::string sentence(ContentClass content, Random& random) {
+  switch (content) {
+    case ContentClass::kCode:
+      return code(random);
+    case ContentClass::kJson:
+      return record(random);
+    case ContentClass::kWordList:
+      return "This line only fills the context of the request. ";
+    default:
+      return prose(random);
   }
-  return out;
+}
+
+bool is_blank(char c) {
+  return c == ' ' || c == '\n';
+}
+
+// Exactly `words` words: whole sentences, the last one cut.
+std::string filler(ContentClass content, Random& random, std::int64_t words) {
+  std::string out;
+  std::int64_t count = 0;
+  bool inside = false;
+  while (true) {
+    const std::string next = sentence(content, random);
+    for (std::size_t i = 0; i < next.size(); ++i) {
+      const bool starts = !is_blank(next[i]) && !inside;
+      if (starts && count == words) {
+        return out + next.substr(0, i);
+      }
+      count += starts ? 1 : 0;
+      inside = !is_blank(next[i]);
+    }
+    out += next;
+  }
 }
 
 std::string request(ContentClass content, Random& random) {
@@ -62,6 +86,8 @@ std::string request(ContentClass content, Random& random) {
                          word(random), word(random));
     case ContentClass::kCounting:
       return fmt::format("Count from {} upwards, one number a line.", 1 + random.below(500));
+    case ContentClass::kWordList:
+      return "Write a list of 128 numbered English words, one a line.";
   }
   return {};
 }
@@ -80,6 +106,8 @@ std::string_view content_name(ContentClass content) {
       return "chat";
     case ContentClass::kCounting:
       return "counting";
+    case ContentClass::kWordList:
+      return "wordlist";
   }
   return "";
 }
@@ -94,23 +122,14 @@ std::optional<ContentClass> parse_content(std::string_view name) {
 }
 
 std::vector<ContentClass> all_contents() {
-  return {ContentClass::kProse, ContentClass::kCode, ContentClass::kJson, ContentClass::kChat,
-          ContentClass::kCounting};
+  return {ContentClass::kProse, ContentClass::kCode,     ContentClass::kJson,
+          ContentClass::kChat,  ContentClass::kCounting, ContentClass::kWordList};
 }
 
 std::string make_prompt(ContentClass content, std::uint64_t seed, std::int64_t words) {
   Random random(seed);
   std::string out = fmt::format("Note {:016x}.\n", random.next());
-  switch (content) {
-    case ContentClass::kCode:
-      out += code(random, words);
-      break;
-    case ContentClass::kJson:
-      out += records(random, words);
-      break;
-    default:
-      out += prose(random, words);
-  }
+  out += filler(content, random, words);
   return out + "\n" + request(content, random);
 }
 

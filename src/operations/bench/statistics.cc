@@ -33,20 +33,33 @@ Summary summarise(std::vector<double> values) {
   const std::size_t k = interval_rank(n);
   out.low = values[k == 0 ? 0 : k - 1];
   out.high = values[k == 0 ? n - 1 : n - k];
-  out.p95 = values[std::min(n - 1, static_cast<std::size_t>(0.95 * static_cast<double>(n)))];
+  out.p95 = quantile(std::move(values), 0.95);
   return out;
 }
 
+double quantile(std::vector<double> values, double q) {
+  if (values.empty()) {
+    return 0;
+  }
+  std::sort(values.begin(), values.end());
+  const double rank = std::ceil(q * static_cast<double>(values.size()));
+  const auto place = static_cast<std::size_t>(std::max(1.0, rank)) - 1;
+  return values[std::min(place, values.size() - 1)];
+}
+
 Verdict compare(const Summary& before, const Summary& after, double noise) {
+  if (before.n < kFewestForVerdict || after.n < kFewestForVerdict) {
+    return Verdict::kTooFew;
+  }
   const double change = before.median == 0 ? 0 : after.median / before.median - 1;
   if (std::fabs(change) <= noise) {
     return Verdict::kSame;
   }
   if (after.low > before.high) {
-    return Verdict::kFaster;
+    return Verdict::kMore;
   }
   if (after.high < before.low) {
-    return Verdict::kSlower;
+    return Verdict::kLess;
   }
   return Verdict::kSame;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 namespace tandem::bench {
@@ -18,10 +19,17 @@ struct Summary {
 // about the noise. With fewer than 6 values it is the whole range.
 Summary summarise(std::vector<double> values);
 
-enum class Verdict { kSame, kFaster, kSlower };
+// The smallest value that at least a share `q` of the values does not exceed; 0 without values.
+double quantile(std::vector<double> values, double q);
 
-// Compares two summaries of a figure where more is better: different only if the intervals do not
-// overlap and the medians differ by more than `noise` (a share, for example 0.02).
+// Fewest values on each side from which a verdict is given: with 4 against 4 two equal machines
+// give ranges that do not touch in 2 of 70 cases, with 3 against 3 in 2 of 20.
+constexpr std::size_t kFewestForVerdict = 4;
+
+enum class Verdict { kSame, kMore, kLess, kTooFew };
+
+// Compares two summaries of a figure: different only if the intervals do not overlap and the
+// medians differ by more than `noise` (a share, for example 0.02).
 Verdict compare(const Summary& before, const Summary& after, double noise);
 
 }  // namespace tandem::bench

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <boost/asio.hpp>
+#include <chrono>
 #include <thread>
 
 namespace tandem::net {
@@ -94,6 +96,20 @@ TEST(HttpFetch, NamesEachKindOfFailure) {
   }
   EXPECT_EQ(http_fetch(*parse_url("http://127.0.0.1:1"), {}).status().code(),
             StatusCode::kUnavailable);
+}
+
+TEST(HttpFetch, GivesUpWhenTheCallerCancelsASilentServer) {
+  std::atomic<bool> cancel{false};
+  const OneShotServer server("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", 600);
+  std::jthread later([&cancel] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    cancel = true;
+  });
+  const auto start = std::chrono::steady_clock::now();
+  const auto response = http_fetch(server.url(), {.target = "/models", .cancel = &cancel});
+  const auto passed = std::chrono::steady_clock::now() - start;
+  EXPECT_EQ(response.status().code(), StatusCode::kCancelled) << response.status().to_string();
+  EXPECT_LT(passed, std::chrono::milliseconds(550));
 }
 
 }  // namespace
