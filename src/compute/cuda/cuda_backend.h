@@ -2,7 +2,9 @@
 // CUDA answers open_cuda_backend() with kUnimplemented.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -41,6 +43,13 @@ class CudaBackend {
   virtual kernels::Kernels& kernels() = 0;
   virtual device::StepGraphs& graphs() = 0;
   virtual void* stream() = 0;  // cudaStream_t of all work
+
+  // Queues a mark ahead of a collective; n_marks() counts those that the GPU has reached.
+  virtual void mark_collective() = 0;
+  virtual std::int64_t n_marks() const = 0;
+
+  // From now on a step that reaches no mark for `limit` calls on_stuck, which ends the job.
+  virtual void watch_steps(std::chrono::milliseconds limit, std::function<void()> on_stuck) = 0;
 };
 
 // ERRORS: kUnimplemented in a build without CUDA; kUnavailable without a driver or such a GPU, or

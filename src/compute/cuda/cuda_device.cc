@@ -6,11 +6,13 @@
 #include <iterator>
 #include <map>
 #include <mutex>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "compute/cuda/available_memory.h"
 #include "compute/cuda/cuda_error.h"
+#include "compute/cuda/stuck_clock.h"
 
 namespace tandem::cuda {
 namespace {
@@ -119,7 +121,38 @@ class Gpu final : public CudaDevice {
     return uses_;
   }
 
-  void synchronize() override { require(cudaStreamSynchronize(stream_), "step on the GPU"); }
+  void set_watch(std::chrono::milliseconds limit, std::function<std::int64_t()> progress,
+                 std::function<void()> on_stuck) override {
+    limit_ = limit;
+    progress_ = std::move(progress);
+    on_stuck_ = std::move(on_stuck);
+  }
+
+  // With a watch the host asks again and again, without a pause while a step may end any moment.
+  void synchronize() override {
+    if (!on_stuck_) {
+      require(cudaStreamSynchronize(stream_), "step on the GPU");
+      return;
+    }
+    constexpr std::chrono::milliseconds kBusy{200};
+    constexpr std::chrono::microseconds kPause{50};
+    const auto begin = std::chrono::steady_clock::now();
+    StuckClock clock(limit_, begin, progress_());
+    while (true) {
+      const cudaError_t error = cudaStreamQuery(stream_);
+      if (error != cudaErrorNotReady) {
+        require(error, "step on the GPU");
+        return;
+      }
+      const auto now = std::chrono::steady_clock::now();
+      if (clock.expired(now, progress_())) {
+        on_stuck_();
+      }
+      if (now - begin > kBusy) {
+        std::this_thread::sleep_for(kPause);
+      }
+    }
+  }
 
   // Two pinned parts in turn: one fills while the other is on its way.
   void upload(void* to, const void* from, std::int64_t bytes) override {
@@ -196,6 +229,9 @@ class Gpu final : public CudaDevice {
   void* staging_ = nullptr;
   cudaEvent_t staged_[kStagingParts] = {};
   int next_part_ = 0;
+  std::chrono::milliseconds limit_{0};
+  std::function<std::int64_t()> progress_;
+  std::function<void()> on_stuck_;
   std::mutex staging_mutex_;
   mutable std::mutex mutex_;
   std::map<void*, Allocation> allocations_;

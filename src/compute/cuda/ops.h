@@ -20,6 +20,9 @@ struct Context {
 // What the driver said against the last launch; nullptr if nothing.
 const char* last_launch_error();
 
+// Adds one to a counter in shared memory, in order with the rest of the stream.
+void count_mark(void* stream, std::int64_t* counter);
+
 void embed(const Context& context, const kernels::EmbedArgs& args);
 void hc_pre(const Context& context, const kernels::HcPreArgs& args);
 void hc_post(const Context& context, const kernels::HcPostArgs& args);

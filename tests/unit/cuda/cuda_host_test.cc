@@ -2,6 +2,7 @@
 
 #include "compute/cuda/available_memory.h"
 #include "compute/cuda/cuda_backend.h"
+#include "compute/cuda/stuck_clock.h"
 
 namespace tandem::cuda {
 namespace {
@@ -21,6 +22,17 @@ TEST(AvailableMemory, FallsBackToTheDriver) {
     EXPECT_EQ(mem_available(text), -1) << text;
     EXPECT_EQ(available_memory(true, 7, text), 7) << text;
   }
+}
+
+TEST(StuckClock, TellsAStuckStepFromALongOne) {
+  using std::chrono::milliseconds;
+  const StuckClock::Time begin{};
+  StuckClock clock(milliseconds(100), begin, 7);
+  EXPECT_FALSE(clock.expired(begin + milliseconds(99), 7));
+  EXPECT_FALSE(clock.expired(begin + milliseconds(150), 8));  // moved on
+  EXPECT_FALSE(clock.expired(begin + milliseconds(249), 8));
+  EXPECT_TRUE(clock.expired(begin + milliseconds(250), 8));
+  EXPECT_FALSE(clock.expired(begin + milliseconds(900), 8));  // says it once
 }
 
 #ifndef TANDEM_HAS_CUDA
