@@ -109,13 +109,7 @@ json::Array ChatReply::logprob_entries(const ChoiceUpdate& update) const {
     return entries;
   }
   for (const runtime::TokenOutput& output : update.tokens) {
-    json::Object entry = logprob_entry(token_text_(output.token), output.logprob.value_or(0));
-    json::Array best;
-    for (const sampling::TokenLogprob& other : output.best) {
-      best.push_back(logprob_entry(token_text_(other.token), other.logprob));
-    }
-    entry["top_logprobs"] = std::move(best);
-    entries.push_back(std::move(entry));
+    entries.push_back(chat_logprob(output, token_text_));
   }
   return entries;
 }
@@ -215,6 +209,16 @@ void add_usage(runtime::Usage& sum, const runtime::Usage& choice) {
   sum.thinking_tokens += choice.thinking_tokens;
   sum.drafted_tokens += choice.drafted_tokens;
   sum.accepted_tokens += choice.accepted_tokens;
+}
+
+json::Object chat_logprob(const runtime::TokenOutput& output, const TokenText& token_text) {
+  json::Object entry = logprob_entry(token_text(output.token), output.logprob.value_or(0));
+  json::Array best;
+  for (const sampling::TokenLogprob& other : output.best) {
+    best.push_back(logprob_entry(token_text(other.token), other.logprob));
+  }
+  entry["top_logprobs"] = std::move(best);
+  return entry;
 }
 
 json::Object logprob_entry(std::string_view bytes, float logprob) {

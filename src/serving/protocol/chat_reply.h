@@ -63,4 +63,7 @@ void add_usage(runtime::Usage& sum, const runtime::Usage& choice);
 // {"token", "logprob", "bytes"} of chat's log-probabilities.
 json::Object logprob_entry(std::string_view bytes, float logprob);
 
+// The same with "top_logprobs", as chat and Responses show a token.
+json::Object chat_logprob(const runtime::TokenOutput& output, const TokenText& token_text);
+
 }  // namespace tandem::protocol

@@ -53,14 +53,14 @@ json::Object ResponseStream::place(bool with_content) const {
   return out;
 }
 
-json::Object ResponseStream::part(std::string_view text) const {
+json::Object ResponseStream::part(std::string_view text, json::Array logprobs) const {
   if (kind_ == Kind::kReasoning) {
     return {{"type", "reasoning_text"}, {"text", text}};
   }
   return {{"type", "output_text"},
           {"text", text},
           {"annotations", json::Array()},
-          {"logprobs", json::Array()}};
+          {"logprobs", std::move(logprobs)}};
 }
 
 void ResponseStream::open(Kind kind, json::Object item) {
@@ -68,11 +68,13 @@ void ResponseStream::open(Kind kind, json::Object item) {
   kind_ = kind;
   item_ = std::move(item);
   text_.clear();
+  logprobs_.clear();
+  sent_logprobs_ = 0;
   emit("response.output_item.added",
        {{"output_index", response_.at("output").get_array().size()}, {"item", item_}});
   if (kind == Kind::kReasoning || kind == Kind::kMessage) {
     json::Object event = place(true);
-    event["part"] = part("");
+    event["part"] = part("", {});
     emit("response.content_part.added", std::move(event));
   }
 }
@@ -106,8 +108,9 @@ void ResponseStream::open_call(std::string id, std::string call_id, const ToolOr
   open(origin.is_custom ? Kind::kCustom : Kind::kFunction, std::move(item));
 }
 
-void ResponseStream::delta(std::string_view text) {
+void ResponseStream::delta(std::string_view text, json::Array logprobs) {
   TANDEM_CHECK(is_open(), "a delta needs an open item");
+  logprobs_.insert(logprobs_.end(), logprobs.begin(), logprobs.end());
   if (text.empty()) {
     return;
   }
@@ -120,7 +123,9 @@ void ResponseStream::delta(std::string_view text) {
       emit("response.reasoning_text.delta", std::move(event));
       break;
     case Kind::kMessage:
-      event["logprobs"] = json::Array();
+      event["logprobs"] = json::Array(
+          logprobs_.begin() + static_cast<std::ptrdiff_t>(sent_logprobs_), logprobs_.end());
+      sent_logprobs_ = logprobs_.size();
       emit("response.output_text.delta", std::move(event));
       break;
     case Kind::kFunction:
@@ -140,13 +145,13 @@ void ResponseStream::close_text(json::Object& item) {
   if (kind_ == Kind::kReasoning) {
     emit("response.reasoning_text.done", std::move(event));
   } else {
-    event["logprobs"] = json::Array();
+    event["logprobs"] = logprobs_;
     emit("response.output_text.done", std::move(event));
   }
   json::Object done = place(true);
-  done["part"] = part(text_);
+  done["part"] = part(text_, logprobs_);
   emit("response.content_part.done", std::move(done));
-  item["content"] = json::Array{part(text_)};
+  item["content"] = json::Array{part(text_, logprobs_)};
 }
 
 void ResponseStream::close_call(json::Object& item) {

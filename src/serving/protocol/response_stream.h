@@ -39,7 +39,8 @@ class ResponseStream {
   void open_call(std::string id, std::string call_id, const ToolOrigin& origin);
 
   // The next part of the open item: its text, a function's arguments or a custom tool's input.
-  void delta(std::string_view text);
+  // `logprobs` belong to a message's text; those without text yet go with the next part.
+  void delta(std::string_view text, json::Array logprobs = {});
 
   // Ends the open item, if there is one. `encrypted` is a reasoning item's opaque form.
   void close(std::string_view status, std::optional<std::string> encrypted = std::nullopt);
@@ -68,7 +69,7 @@ class ResponseStream {
   void emit(std::string_view type, json::Object fields);
   void emit_response(std::string_view type);
   json::Object place(bool with_content) const;
-  json::Object part(std::string_view text) const;
+  json::Object part(std::string_view text, json::Array logprobs) const;
   void open(Kind kind, json::Object item);
   void close_text(json::Object& item);
   void close_call(json::Object& item);
@@ -79,6 +80,8 @@ class ResponseStream {
   Kind kind_ = Kind::kNone;
   json::Object item_;  // the open item as it was announced
   std::string text_;
+  json::Array logprobs_;  // of a message's text
+  std::size_t sent_logprobs_ = 0;
 };
 
 }  // namespace tandem::protocol

@@ -23,13 +23,18 @@ std::string_view text_member(const json::Object& object, std::string_view key) {
   return value != nullptr && value->is_string() ? std::string_view(value->get_string()) : "";
 }
 
-std::string_view first_part(const json::Object& item) {
+// The one part of a stored text item.
+const json::Object& first_part(const json::Object& item) {
+  static const json::Object none;
   const json::Value* content = item.if_contains("content");
-  if (content == nullptr || !content->is_array() || content->get_array().empty() ||
-      !content->get_array()[0].is_object()) {
-    return {};
-  }
-  return text_member(content->get_array()[0].get_object(), "text");
+  const bool has_part = content != nullptr && content->is_array() &&
+                        !content->get_array().empty() && content->get_array()[0].is_object();
+  return has_part ? content->get_array()[0].get_object() : none;
+}
+
+json::Array logprobs_of(const json::Object& part) {
+  const json::Value* logprobs = part.if_contains("logprobs");
+  return logprobs != nullptr && logprobs->is_array() ? logprobs->get_array() : json::Array();
 }
 
 void replay_item(const json::Object& item, ResponseStream& stream) {
@@ -37,10 +42,10 @@ void replay_item(const json::Object& item, ResponseStream& stream) {
   std::string id(text_member(item, "id"));
   if (type == "reasoning") {
     stream.open_reasoning(std::move(id));
-    stream.delta(first_part(item));
+    stream.delta(text_member(first_part(item), "text"));
   } else if (type == "message") {
     stream.open_message(std::move(id));
-    stream.delta(first_part(item));
+    stream.delta(text_member(first_part(item), "text"), logprobs_of(first_part(item)));
   } else {
     ToolOrigin origin;
     origin.is_custom = type == "custom_tool_call";
@@ -67,12 +72,13 @@ json::Object responses_usage(const runtime::Usage& usage) {
 }
 
 ResponsesReply::ResponsesReply(ResponsesSettings settings, std::string model, IdSource& ids,
-                               const Clock& clock, ResponseSink sink)
+                               const Clock& clock, ResponseSink sink, TokenText token_text)
     : settings_(std::move(settings)),
       id_(ids.make("resp_")),
       ids_(ids),
       clock_(clock),
       sink_(std::move(sink)),
+      token_text_(std::move(token_text)),
       stream_(skeleton(settings_, id_, model, clock.unix_seconds())) {}
 
 std::string ResponsesReply::begin(std::int64_t /*prompt_tokens*/) {
@@ -81,13 +87,28 @@ std::string ResponsesReply::begin(std::int64_t /*prompt_tokens*/) {
 }
 
 std::string ResponsesReply::update(const ChoiceUpdate& update) {
+  json::Array logprobs = logprob_entries(update);
   for (const text::StreamEvent& one : update.events) {
-    event(one);
+    event(one, logprobs);
+  }
+  if (!logprobs.empty() && channel_ == Channel::kMessage) {
+    stream_.delta("", std::move(logprobs));  // their text waits, it may become markup
   }
   return stream_.take();
 }
 
-void ResponsesReply::event(const text::StreamEvent& event) {
+json::Array ResponsesReply::logprob_entries(const ChoiceUpdate& update) const {
+  json::Array entries;
+  if (!settings_.logprobs || !token_text_) {
+    return entries;
+  }
+  for (const runtime::TokenOutput& output : update.tokens) {
+    entries.push_back(chat_logprob(output, token_text_));
+  }
+  return entries;
+}
+
+void ResponsesReply::event(const text::StreamEvent& event, json::Array& logprobs) {
   using Kind = text::StreamEvent::Kind;
   switch (event.kind) {
     case Kind::kReasoning:
@@ -96,7 +117,7 @@ void ResponsesReply::event(const text::StreamEvent& event) {
       break;
     case Kind::kContent:
       enter(Channel::kMessage);
-      stream_.delta(event.text);
+      stream_.delta(event.text, std::exchange(logprobs, {}));
       break;
     case Kind::kToolCallBegin:
       begin_call(event);

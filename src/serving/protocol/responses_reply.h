@@ -5,6 +5,7 @@
 #include <string>
 
 #include "foundation/base/clock.h"
+#include "serving/protocol/chat_reply.h"
 #include "serving/protocol/ids.h"
 #include "serving/protocol/reply.h"
 #include "serving/protocol/response_stream.h"
@@ -20,9 +21,10 @@ using ResponseSink = std::function<bool(const json::Object& response)>;
 
 class ResponsesReply final : public Reply {
  public:
-  // `ids` and `clock` must outlive the reply. `model` is the name that the client used.
+  // `ids` and `clock` must outlive the reply. `model` is the name that the client used;
+  // `token_text` serves log-probabilities.
   ResponsesReply(ResponsesSettings settings, std::string model, IdSource& ids, const Clock& clock,
-                 ResponseSink sink = {});
+                 ResponseSink sink = {}, TokenText token_text = {});
 
   std::string begin(std::int64_t prompt_tokens) override;
   std::string update(const ChoiceUpdate& update) override;
@@ -38,7 +40,8 @@ class ResponsesReply final : public Reply {
  private:
   enum class Channel { kNone, kReasoning, kMessage, kCall };
 
-  void event(const text::StreamEvent& event);
+  void event(const text::StreamEvent& event, json::Array& logprobs);
+  json::Array logprob_entries(const ChoiceUpdate& update) const;
   void enter(Channel channel);
   void leave(std::string_view status);
   void begin_call(const text::StreamEvent& event);
@@ -50,6 +53,7 @@ class ResponsesReply final : public Reply {
   IdSource& ids_;
   const Clock& clock_;
   ResponseSink sink_;
+  TokenText token_text_;
   ResponseStream stream_;
   Channel channel_ = Channel::kNone;
   bool custom_call_ = false;

@@ -30,6 +30,7 @@ void read_include(const Fields& body, ResponsesRequest& request) {
     if (include[i] == kIncludeReasoning) {
       request.settings.encrypted_reasoning = true;
     } else if (include[i] == kIncludeLogprobs) {
+      request.settings.logprobs = true;
       request.task.sampling.n_logprobs = std::max(request.task.sampling.n_logprobs, 0);
     } else if (std::find(kEmptyIncludes.begin(), kEmptyIncludes.end(), include[i]) ==
                kEmptyIncludes.end()) {
@@ -57,6 +58,7 @@ void read_sampling(const Fields& body, ResponsesRequest& request) {
   const std::int64_t top_logprobs = body.integer("top_logprobs", 0, 20).value_or(0);
   echo["top_logprobs"] = top_logprobs;
   if (top_logprobs > 0) {
+    request.settings.logprobs = true;
     sampling.n_logprobs = static_cast<int>(top_logprobs);
   }
 }

@@ -19,6 +19,7 @@ struct ResponsesSettings {
   std::string previous_response_id;  // empty: none
   bool store = true;
   bool encrypted_reasoning = false;  // "include": reasoning.encrypted_content
+  bool logprobs = false;             // "include": message.output_text.logprobs, or top_logprobs
   bool drop_oldest = false;          // "truncation": auto
 };
 

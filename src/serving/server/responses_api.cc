@@ -41,8 +41,13 @@ void remember(ConnectionMemory& memory, const json::Object& response, json::Arra
 }  // namespace
 
 ResponsesApi::ResponsesApi(ResponseStore* store, protocol::IdSource& ids, const Clock& clock,
-                           std::function<void(const Status&)> report)
-    : store_(store), ids_(ids), clock_(clock), report_(std::move(report)) {}
+                           std::function<void(const Status&)> report,
+                           protocol::TokenText token_text)
+    : store_(store),
+      ids_(ids),
+      clock_(clock),
+      report_(std::move(report)),
+      token_text_(std::move(token_text)) {}
 
 bool ResponsesApi::keep(const std::string& owner, const json::Object& response,
                         const json::Array& input) {
@@ -78,8 +83,8 @@ Parsed<PreparedReply> ResponsesApi::create(const json::Value& body, const std::s
   };
   PreparedReply prepared;
   const std::string model = request->task.model;
-  prepared.reply = std::make_unique<protocol::ResponsesReply>(std::move(request->settings), model,
-                                                              ids_, clock_, std::move(sink));
+  prepared.reply = std::make_unique<protocol::ResponsesReply>(
+      std::move(request->settings), model, ids_, clock_, std::move(sink), token_text_);
   prepared.task = std::move(request->task);
   return prepared;
 }

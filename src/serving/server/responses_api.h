@@ -8,6 +8,7 @@
 #include <string>
 
 #include "foundation/base/clock.h"
+#include "serving/protocol/chat_reply.h"
 #include "serving/protocol/ids.h"
 #include "serving/protocol/item_list.h"
 #include "serving/protocol/reply.h"
@@ -26,8 +27,9 @@ struct PreparedReply {
 class ResponsesApi {
  public:
   // `store` is nullptr if the server keeps none. `report` is told why a response was not stored.
+  // `token_text` serves log-probabilities.
   ResponsesApi(ResponseStore* store, protocol::IdSource& ids, const Clock& clock,
-               std::function<void(const Status&)> report);
+               std::function<void(const Status&)> report, protocol::TokenText token_text = {});
 
   // POST /v1/responses. `memory` is the WebSocket's, if there is one; it must outlive the reply.
   protocol::Parsed<PreparedReply> create(const json::Value& body, const std::string& owner,
@@ -61,6 +63,7 @@ class ResponsesApi {
   protocol::IdSource& ids_;
   const Clock& clock_;
   std::function<void(const Status&)> report_;
+  protocol::TokenText token_text_;
 };
 
 }  // namespace tandem::server

@@ -97,9 +97,11 @@ class Server::Core {
     }
     TANDEM_ASSIGN(store_, ResponseStore::open(store_options(config_), context_.clock));
     responses_ = std::make_unique<ResponsesApi>(
-        store_.get(), context_.ids, context_.clock, [](const Status& status) {
+        store_.get(), context_.ids, context_.clock,
+        [](const Status& status) {
           obs::log_error("a response was not stored: {}", status.message());
-        });
+        },
+        [this](TokenId token) { return context_.tokenizer.token_bytes(token); });
     add_responses_routes(router_, context_, *responses_);
     TANDEM_TRY(http_.start());
     ticker_ = std::thread([this] { tick(); });

@@ -239,6 +239,46 @@ TEST(ResponsesReply, AReplayIsTheSameResponse) {
   EXPECT_THAT(rest, Not(HasSubstr("\"sequence_number\":4,")));
 }
 
+// A20: every token of the text has its log-probability, once, in deltas and in the final part.
+TEST(ResponsesReply, LogprobsOfTheText) {
+  IdSource ids(1, 2);
+  const ManualClock clock;
+  const ResponsesRequest parsed = *parse_responses_request(
+      json::parse(R"({"model":"m","input":"hi","top_logprobs":1})").value(), NoLookup(), ids);
+  EXPECT_EQ(parsed.task.sampling.n_logprobs, 1);
+  const auto token_text = [](TokenId token) { return token == 1 ? "<" : "b"; };
+  ResponsesReply reply(parsed.settings, "m", ids, clock, {}, token_text);
+  const auto token = [](TokenId id) { return runtime::TokenOutput{id, -0.5F, {{id, -0.5F}}}; };
+  using Event = text::StreamEvent;
+  const Event a{Event::Kind::kContent, "b", 0, "", "", false};
+  const Event b{Event::Kind::kContent, "<b", 0, "", "", false};
+  const runtime::TokenOutput first[] = {token(2)};
+  const runtime::TokenOutput held[] = {token(1)};
+  const runtime::TokenOutput last[] = {token(2)};
+  std::string frames = reply.begin(1);
+  frames += reply.update({0, {&a, 1}, first});
+  frames += reply.update({0, {}, held});
+  frames += reply.update({0, {&b, 1}, last});
+  frames += reply.end_choice({});
+  frames += reply.finish();
+  const ResponseEvents events = read_response_events(frames);
+  EXPECT_THAT(events.problems, IsEmpty());
+  std::string in_deltas;
+  for (const json::Value& event : events.events) {
+    if (event.at("type") == "response.output_text.delta") {
+      for (const json::Value& entry : event.at("logprobs").get_array()) {
+        in_deltas += std::string(entry.at("token").get_string());
+      }
+    }
+  }
+  EXPECT_EQ(in_deltas, "b<b");
+  const json::Value& part = item(events.response, 0).at("content").at(0);
+  EXPECT_EQ(part.at("logprobs").get_array().size(), 3U);
+  EXPECT_EQ(part.at("logprobs").at(1).at("top_logprobs").at(0).at("token"), "<");
+  const ResponseEvents again = read_response_events(replay_response(events.response, -1));
+  EXPECT_EQ(json::Value(again.response), json::Value(events.response));
+}
+
 TEST(ResponsesReply, AResponseThatCouldNotBeStoredSaysSo) {
   IdSource ids(1, 2);
   const ManualClock clock;
