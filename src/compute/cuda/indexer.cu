@@ -90,38 +90,41 @@ __global__ void score_kernel(bool native, IndexSelectArgs args, std::int32_t fir
   const std::int32_t t = first_token + static_cast<std::int32_t>(blockIdx.y);
   const TokenPlace place = place_of(args.rows, t);
   const std::int64_t n_visible = (place.position + 1) / args.ratio;
-  const std::int64_t first = std::int64_t{blockIdx.x} * kTile;
-  if (first >= n_visible || n_visible <= args.top_k) {
+  if (n_visible <= args.top_k) {
     return;
   }
   const float factor = 1.0F / sqrtf(static_cast<float>(kDim) * static_cast<float>(args.n_heads));
   const int key = static_cast<int>(threadIdx.x) % (kTile / kPart) * kPart;
   const int group = static_cast<int>(threadIdx.x) / (kTile / kPart);
-  load_keys(args, place.segment.slot, first, n_visible, keys);
-  float sums[kPart] = {};
-  for (int h = 0; h < args.n_heads; h += kTile) {
-    __syncthreads();
-    load_queries(args, t, h, queries);
-    __syncthreads();
-    float weights[kPart];
-    for (int j = 0; j < kPart; ++j) {
-      const int head = h + group * kPart + j;
-      weights[j] = head < args.n_heads
-                       ? rounded(native, args.iw[std::int64_t{t} * args.n_heads + head] * factor)
-                       : 0.0F;
+  const std::int64_t stride = std::int64_t{gridDim.x} * kTile;
+  for (std::int64_t first = std::int64_t{blockIdx.x} * kTile; first < n_visible; first += stride) {
+    load_keys(args, place.segment.slot, first, n_visible, keys);
+    float sums[kPart] = {};
+    for (int h = 0; h < args.n_heads; h += kTile) {
+      __syncthreads();
+      load_queries(args, t, h, queries);
+      __syncthreads();
+      float weights[kPart];
+      for (int j = 0; j < kPart; ++j) {
+        const int head = h + group * kPart + j;
+        weights[j] = head < args.n_heads
+                         ? rounded(native, args.iw[std::int64_t{t} * args.n_heads + head] * factor)
+                         : 0.0F;
+      }
+      add_products(keys, queries, weights, key, group * kPart, sums);
     }
-    add_products(keys, queries, weights, key, group * kPart, sums);
-  }
-  for (int i = 0; i < kPart; ++i) {
-    parts[group * kTile + key + i] = sums[i];
-  }
-  __syncthreads();
-  if (threadIdx.x < kTile && first + threadIdx.x < n_visible) {
-    float score = 0;
-    for (int g = 0; g < kTile / kPart; ++g) {
-      score += parts[g * kTile + static_cast<int>(threadIdx.x)];
+    for (int i = 0; i < kPart; ++i) {
+      parts[group * kTile + key + i] = sums[i];
     }
-    scores[blockIdx.y * pitch + first + threadIdx.x] = score;
+    __syncthreads();
+    if (threadIdx.x < kTile && first + threadIdx.x < n_visible) {
+      float score = 0;
+      for (int g = 0; g < kTile / kPart; ++g) {
+        score += parts[g * kTile + static_cast<int>(threadIdx.x)];
+      }
+      scores[blockIdx.y * pitch + first + threadIdx.x] = score;
+    }
+    __syncthreads();  // before the next tile's keys
   }
 }
 
@@ -215,6 +218,16 @@ __global__ void select_kernel(IndexSelectArgs args, std::int32_t first_token, st
   }
 }
 
+// The page table may name far more rows than there are: blocks go on to their next tile, and there
+// are only as many as fill a GPU.
+unsigned score_blocks(std::int64_t most_rows, unsigned n_tokens) {
+  constexpr unsigned kEnough = 2048;
+  constexpr unsigned kFewest = 16;
+  const unsigned tiles = blocks_for(most_rows, kTile);
+  const unsigned share = kEnough / n_tokens > kFewest ? kEnough / n_tokens : kFewest;
+  return tiles < share ? tiles : share;
+}
+
 }  // namespace
 
 void index_select(const Context& context, const IndexSelectArgs& args) {
@@ -227,7 +240,7 @@ void index_select(const Context& context, const IndexSelectArgs& args) {
   auto* scores = scratch.take<float>(per_pass * pitch);
   for (std::int32_t first = 0; first < n_tokens; first += per_pass) {
     const auto n = static_cast<unsigned>(per_pass < n_tokens - first ? per_pass : n_tokens - first);
-    launch(score_kernel, dim3(blocks_for(pitch, kTile), n), dim3(kScoreThreads), kScoreShared,
+    launch(score_kernel, dim3(score_blocks(pitch, n), n), dim3(kScoreThreads), kScoreShared,
            context.stream, context.native, args, first, pitch, scores);
     launch(select_kernel, dim3(n), dim3(kSelectThreads), 0, context.stream, args, first, pitch,
            static_cast<const float*>(scores));

@@ -37,6 +37,11 @@ void launch(void (*kernel)(Params...), dim3 grid, dim3 block, std::size_t shared
   kernel<<<grid, block, shared_bytes, static_cast<cudaStream_t>(stream)>>>(args...);
 #else
   (void)stream;
+  if (emulation::recording() != nullptr) {
+    emulation::recording()->push_back(
+        [=] { emulation::run_grid(grid, block, shared_bytes, [&] { kernel(args...); }); });
+    return;
+  }
   emulation::run_grid(grid, block, shared_bytes, [&] { kernel(args...); });
 #endif
 }

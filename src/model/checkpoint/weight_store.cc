@@ -95,29 +95,45 @@ Result<std::vector<device::MemoryUse>> plan_weights(const std::vector<TensorSpec
   return uses;
 }
 
-Result<WeightStore> WeightStore::load(const CheckpointFiles& files,
-                                      const std::vector<TensorSpec>& table, device::Device& device,
-                                      const LoadOptions& options) {
-  if (options.world < 1 || options.rank < 0 || options.rank >= options.world) {
-    return invalid_argument("weights: rank {} of {} ranks", options.rank, options.world);
+Status WeightStore::place(const std::vector<TensorSpec>& table, device::Device& device, int rank,
+                          int world, std::vector<Slice>& slices) {
+  if (world < 1 || rank < 0 || rank >= world) {
+    return invalid_argument("weights: rank {} of {} ranks", rank, world);
   }
-  TANDEM_ASSIGN(const Plan plan, make_plan(table, options.rank, options.world));
-  WeightStore store;
-  store.rank_ = options.rank;
-  store.world_ = options.world;
+  TANDEM_ASSIGN(Plan plan, make_plan(table, rank, world));
+  rank_ = rank;
+  world_ = world;
   std::map<int, std::uint8_t*> base;
   for (const auto& [layer, bytes] : plan.layer_bytes) {
     TANDEM_ASSIGN(device::Buffer buffer, device.allocate(bytes, layer_label(layer)));
     base[layer] = buffer.as<std::uint8_t>();
-    store.bytes_ += bytes;
-    store.buffers_.push_back(std::move(buffer));
+    bytes_ += bytes;
+    buffers_.push_back(std::move(buffer));
   }
   for (const auto& [name, stack] : plan.stacks) {
-    store.stack_sizes_[name] = stack.count;
+    stack_sizes_[name] = stack.count;
   }
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    Placement& place = plan.placements[i];
+    TensorView view;
+    view.dtype = is_integer(table[i].dtype) ? DType::kI32 : table[i].dtype;
+    view.shape = place.slice.shape;
+    view.data = base[place.layer] + place.offset;
+    view.bytes = place.bytes;
+    tensors_.emplace(table[i].name, std::move(view));
+    slices.push_back(std::move(place.slice));
+  }
+  return ok_status();
+}
+
+Result<WeightStore> WeightStore::load(const CheckpointFiles& files,
+                                      const std::vector<TensorSpec>& table, device::Device& device,
+                                      const LoadOptions& options) {
+  WeightStore store;
+  std::vector<Slice> slices;
+  TANDEM_TRY(store.place(table, device, options.rank, options.world, slices));
   std::vector<ReadJob> jobs;
   for (std::size_t i = 0; i < table.size(); ++i) {
-    const Placement& place = plan.placements[i];
     const TensorLocation* location = files.find(table[i].name);
     if (location == nullptr) {
       return data_loss("{}: is in no shard", table[i].name);
@@ -125,20 +141,27 @@ Result<WeightStore> WeightStore::load(const CheckpointFiles& files,
     ReadJob job;
     job.location = location;
     job.spec = &table[i];
-    job.slice = place.slice;
-    job.out = base[place.layer] + place.offset;
+    job.slice = std::move(slices[i]);
+    job.out =
+        const_cast<std::uint8_t*>(static_cast<const std::uint8_t*>(store.get(table[i].name).data));
     job.device = &device;
-    TensorView view;
-    view.dtype = is_integer(table[i].dtype) ? DType::kI32 : table[i].dtype;
-    view.shape = place.slice.shape;
-    view.data = job.out;
-    view.bytes = place.bytes;
-    store.tensors_.emplace(table[i].name, std::move(view));
     jobs.push_back(std::move(job));
   }
   ProblemList problems;
   ShardReader(files, std::move(jobs), options.progress).run(options.n_threads, problems);
   TANDEM_TRY(problems.to_status(files.root.string()));
+  return store;
+}
+
+Result<WeightStore> WeightStore::make(const std::vector<TensorSpec>& table, device::Device& device,
+                                      int rank, int world, const FillTensor& fill) {
+  WeightStore store;
+  std::vector<Slice> slices;
+  TANDEM_TRY(store.place(table, device, rank, world, slices));
+  for (const TensorSpec& spec : table) {
+    const TensorView& view = store.get(spec.name);
+    fill(spec, view, const_cast<void*>(view.data));
+  }
   return store;
 }
 

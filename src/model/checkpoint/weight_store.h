@@ -59,6 +59,13 @@ class WeightStore {
                                   const std::vector<TensorSpec>& table, device::Device& device,
                                   const LoadOptions& options);
 
+  // The same layout in memory with values from elsewhere: fill(spec, view, data) is called for
+  // every tensor of the table with the memory of this rank's part. For measurements at sizes of
+  // which there is no checkpoint at hand.
+  using FillTensor = std::function<void(const TensorSpec&, const TensorView&, void* data)>;
+  static Result<WeightStore> make(const std::vector<TensorSpec>& table, device::Device& device,
+                                  int rank, int world, const FillTensor& fill);
+
   int rank() const { return rank_; }
   int world() const { return world_; }
   std::int64_t bytes() const { return bytes_; }
@@ -79,6 +86,10 @@ class WeightStore {
 
  private:
   WeightStore() = default;
+
+  // Allocates everything and enters the views. slices[i]: what this rank holds of table[i].
+  Status place(const std::vector<TensorSpec>& table, device::Device& device, int rank, int world,
+               std::vector<Slice>& slices);
 
   int rank_ = 0;
   int world_ = 1;

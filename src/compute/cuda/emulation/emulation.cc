@@ -46,6 +46,7 @@ struct Block {
 };
 
 Block block;
+thread_local Recording* current_recording = nullptr;
 std::mutex mutex;  // one grid, or one change of hooks, at a time
 std::map<const void*, std::function<void()>> launch_hooks;
 
@@ -166,6 +167,14 @@ void add_launch_hook(const void* owner, std::function<void()> hook) {
 void remove_launch_hook(const void* owner) {
   const std::lock_guard<std::mutex> lock(mutex);
   launch_hooks.erase(owner);
+}
+
+void set_recording(Recording* list) {
+  current_recording = list;
+}
+
+Recording* recording() {
+  return current_recording;
 }
 
 void* dynamic_shared() {

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <vector>
 
 #define __global__
 #define __device__
@@ -38,6 +39,11 @@ namespace tandem::cuda::emulation {
 // Runs `body` once for every thread of the grid. Several host threads may call it: one grid runs at
 // a time.
 void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes, const std::function<void()>& body);
+
+// While a list is set, launches and device copies are added to it instead of being run.
+using Recording = std::vector<std::function<void()>>;
+void set_recording(Recording* recording);
+Recording* recording();
 
 // Called before each grid until it is removed.
 void add_launch_hook(const void* owner, std::function<void()> hook);

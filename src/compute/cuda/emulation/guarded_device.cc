@@ -54,16 +54,19 @@ class GuardedDevice final : public device::Device {
   std::vector<device::MemoryUse> memory() const override { return {{"guarded", used_}}; }
 
   void synchronize() override {
+    TANDEM_CHECK(recording() == nullptr, "a step waits while it is recorded");
     const std::lock_guard<std::mutex> lock(mutex_);
     close();
   }
 
   void upload(void* to, const void* from, std::int64_t bytes) override {
+    TANDEM_CHECK(recording() == nullptr, "a step uploads while it is recorded");
     open();
     device::Device::upload(to, from, bytes);
   }
 
   void download(void* to, const void* from, std::int64_t bytes) override {
+    TANDEM_CHECK(recording() == nullptr, "a step downloads while it is recorded");
     open();
     device::Device::download(to, from, bytes);
   }
@@ -71,6 +74,12 @@ class GuardedDevice final : public device::Device {
   void copy_rows(void* to, std::int64_t to_stride_bytes, const void* from,
                  std::int64_t from_stride_bytes, std::int64_t row_bytes,
                  std::int64_t n_rows) override {
+    if (recording() != nullptr) {
+      recording()->push_back([=, this] {
+        copy_rows(to, to_stride_bytes, from, from_stride_bytes, row_bytes, n_rows);
+      });
+      return;
+    }
     open();
     device::Device::copy_rows(to, to_stride_bytes, from, from_stride_bytes, row_bytes, n_rows);
   }
@@ -105,6 +114,40 @@ class GuardedDevice final : public device::Device {
 };
 
 }  // namespace
+
+namespace {
+
+class ListedGraph final : public device::GraphRecorder::Graph {
+ public:
+  explicit ListedGraph(Recording work) : work_(std::move(work)) {}
+
+  Status replay() override {
+    for (const auto& item : work_) {
+      item();
+    }
+    return ok_status();
+  }
+
+ private:
+  Recording work_;
+};
+
+class ListRecorder final : public device::GraphRecorder {
+ public:
+  Result<std::unique_ptr<Graph>> record(const std::function<void()>& queue_work) override {
+    Recording work;
+    set_recording(&work);
+    queue_work();
+    set_recording(nullptr);
+    return std::unique_ptr<Graph>(std::make_unique<ListedGraph>(std::move(work)));
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<device::GraphRecorder> make_list_recorder() {
+  return std::make_unique<ListRecorder>();
+}
 
 std::unique_ptr<device::Device> make_guarded_device(std::int64_t bytes) {
   return std::make_unique<GuardedDevice>(bytes);

@@ -7,10 +7,15 @@
 #include <memory>
 
 #include "compute/device/device.h"
+#include "compute/device/step_graphs.h"
 
 namespace tandem::cuda::emulation {
 
 // `bytes`: all memory that it will ever give.
 std::unique_ptr<device::Device> make_guarded_device(std::int64_t bytes);
+
+// Records launches and copies with their arguments, as a CUDA graph does: what a replay computes
+// depends on memory alone. A wait or an upload while recording ends the program.
+std::unique_ptr<device::GraphRecorder> make_list_recorder();
 
 }  // namespace tandem::cuda::emulation
