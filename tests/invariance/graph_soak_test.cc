@@ -87,7 +87,7 @@ class Plans {
 
  private:
   Random random_{9};
-  Position positions_[kSlots] = {0, 0, 0};
+  Position positions_[kSlots] = {};
 };
 
 TEST(GraphSoak, ReplayedStepsAreTheSameBits) {
