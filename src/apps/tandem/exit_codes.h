@@ -8,7 +8,7 @@ enum ExitCode : int {
   kExitFailure = 1,         // it did not work; the message says why
   kExitUsage = 2,           // flags or config make no sense
   kExitAlreadyRunning = 3,  // a Tandem server answers on this port; units treat it as success
-  kExitPortTaken = 4,       // another program has the port
+  kExitRefused = 4,         // something was found wrong before anything was started
   kExitEngineFault = 5,     // the engine was poisoned; a supervisor should start it again
   kExitInterrupted = 130,   // Ctrl-C before it was ready
 };

@@ -1,5 +1,6 @@
 #include "apps/tandem/rank_launch.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/prctl.h>
@@ -7,11 +8,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <sstream>
 
 #include "apps/tandem/exit_codes.h"
 #include "apps/tandem/stop_signal.h"
@@ -91,6 +94,32 @@ int wait_for(pid_t child) {
 
 }  // namespace
 
+std::string common_network(const std::string& hosts) {
+  constexpr int kBits = 32;
+  std::istringstream names(hosts);
+  std::uint32_t first = 0;
+  int prefix = kBits;
+  for (std::string name; std::getline(names, name, ',');) {
+    in_addr address{};
+    if (inet_pton(AF_INET, name.c_str(), &address) != 1) {
+      return "";
+    }
+    const std::uint32_t number = ntohl(address.s_addr);
+    first = first == 0 ? number : first;
+    while (prefix > 0 && (first ^ number) >> (kBits - prefix) != 0) {
+      --prefix;
+    }
+  }
+  if (first == 0 || prefix == 0) {
+    return "";
+  }
+  in_addr base{};
+  base.s_addr = htonl(first & ~std::uint32_t{0} << (kBits - prefix));
+  std::array<char, INET_ADDRSTRLEN> text{};
+  inet_ntop(AF_INET, &base, text.data(), text.size());
+  return fmt::format("{}/{}", text.data(), prefix);
+}
+
 std::vector<std::string> rank_command(const ServeConfig& config, const std::string& self,
                                       const std::vector<std::string>& rank_flags) {
   std::vector<std::string> command = {"mpirun", "--quiet", "-n", std::to_string(config.tp)};
@@ -108,10 +137,12 @@ std::vector<std::string> rank_command(const ServeConfig& config, const std::stri
     add({"--mca", "plm", "isolated"});  // no ssh needed
   } else {
     add({"--host", config.hosts.c_str(), "--map-by", "node", "--mca", "btl", "self,tcp"});
+    add({"--mca", "plm_rsh_agent", config.ssh_command.c_str()});
   }
-  if (!config.hosts.empty() && !config.fabric_interface.empty()) {
-    add({"--mca", "btl_tcp_if_include", config.fabric_interface.c_str(), "--mca",
-         "oob_tcp_if_include", config.fabric_interface.c_str()});
+  const std::string network = common_network(config.hosts);
+  if (!network.empty()) {  // and not over the slow network that the hosts share too
+    add({"--mca", "btl_tcp_if_include", network.c_str(), "--mca", "oob_tcp_if_include",
+         network.c_str()});
   }
   command.push_back(self);
   command.emplace_back("rank");

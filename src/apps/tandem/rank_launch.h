@@ -13,6 +13,10 @@ namespace tandem::apps {
 std::vector<std::string> rank_command(const ServeConfig& config, const std::string& self,
                                       const std::vector<std::string>& rank_flags);
 
+// The smallest IPv4 network that holds all of "10.0.0.1,10.0.0.2", as "10.0.0.0/30"; "" if one of
+// them is no IPv4 address.
+std::string common_network(const std::string& hosts);
+
 // Runs the job until it ends. The exit code of `tandem serve`.
 int launch_ranks(const ServeConfig& config, const std::vector<std::string>& rank_flags);
 

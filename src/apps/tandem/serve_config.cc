@@ -99,8 +99,11 @@ std::vector<ConfigField> ConfigLoader::fields() {
       {"host", &c.host, "address to listen on"},
       {"port", &c.port, "port to listen on"},
       {"tp", &c.tp, "ranks that share the model: 1 or 2"},
-      {"hosts", &c.hosts, "one host per rank, the head first: \"a,b\"; empty: all ranks here"},
-      {"fabric_interface", &c.fabric_interface, "network interface between the hosts"},
+      {"hosts", &c.hosts,
+       "one host per rank, the head first; empty: all ranks here. Addresses bind the ranks to "
+       "their "
+       "network"},
+      {"ssh_command", &c.ssh_command, "how the head reaches the other hosts"},
       {"threads", &c.threads, "CPU threads per rank; 0: cores / ranks"},
       {"numerics", &c.numerics, "native or reference (docs/NUMERICS.md)"},
       {"max_sequences", &c.max_sequences, "sequences that run at once"},
@@ -110,6 +113,7 @@ std::vector<ConfigField> ConfigLoader::fields() {
       {"prefix_snapshots", &c.prefix_snapshots, "places of the prefix cache; 0: no prefix cache"},
       {"prefill_tokens", &c.prefill_tokens, "most rows of one step"},
       {"max_waiting", &c.max_waiting, "requests that may queue before 429"},
+      {"stall_s", &c.stall_s, "a step that takes longer is a fault: the pair ends with a verdict"},
       {"draft_tokens", &c.draft_tokens,
        "most drafts per step; 0: no speculation; -1: what the checkpoint's drafter suits"},
       {"state_dir", &c.state_dir, "folder for stored responses; empty: not stored"},
@@ -202,6 +206,7 @@ Status ConfigLoader::check() const {
   add_range_problem(problems, "prefix_snapshots", c.prefix_snapshots, 0, 100000);
   add_range_problem(problems, "prefill_tokens", c.prefill_tokens, 16, 65536);
   add_range_problem(problems, "max_waiting", c.max_waiting, 1, 100000);
+  add_range_problem(problems, "stall_s", c.stall_s, 1, 3600);
   add_range_problem(problems, "draft_tokens", c.draft_tokens, -1, 8);
   if (c.tls_certificate.empty() != c.tls_key.empty()) {
     problems += "\n  tls_certificate and tls_key belong together; one is missing";

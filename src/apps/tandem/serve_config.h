@@ -19,7 +19,7 @@ struct ServeConfig {
   std::int64_t port = 8000;
   std::int64_t tp = 1;
   std::string hosts;  // empty: all ranks here
-  std::string fabric_interface;
+  std::string ssh_command = "ssh";
   std::int64_t threads = 0;
   std::string numerics = "native";
   std::int64_t max_sequences = 8;
@@ -29,6 +29,7 @@ struct ServeConfig {
   std::int64_t prefix_snapshots = 32;
   std::int64_t prefill_tokens = 512;
   std::int64_t max_waiting = 256;
+  std::int64_t stall_s = 30;
   std::int64_t draft_tokens = -1;
   std::string model_name;
   std::string state_dir;

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <mutex>
 
@@ -70,6 +72,35 @@ class FaultBox {
   Status status_;
 };
 
+// mpirun waits for a host that is gone. A child that outlives us ends it if it has not ended
+// itself.
+void limit_mpirun(pid_t mpirun) {
+  constexpr unsigned kGraceSeconds = 2;
+  std::ifstream comm("/proc/" + std::to_string(mpirun) + "/comm");
+  std::string name;
+  std::getline(comm, name);
+  if (name != "mpirun" && name != "orterun") {
+    return;
+  }
+  if (fork() == 0) {
+    setsid();
+    sleep(kGraceSeconds);
+    kill(mpirun, SIGKILL);
+    _exit(0);
+  }
+}
+
+// Says why and ends all ranks, whatever their threads are waiting for.
+[[noreturn]] void end_job(comm::Communicator& communicator, const Status& why) {
+  std::fprintf(stderr, "tandem: rank %d on %s: %s\n", communicator.rank(), host_name().c_str(),
+               why.to_string().c_str());
+  const bool is_fault = StopSignal::wait(0) || communicator.rank() != 0;
+  limit_mpirun(getppid());
+  const int exit_code = is_fault ? kExitEngineFault : kExitFailure;
+  communicator.abort(exit_code);
+  _exit(exit_code);  // g++ 12 does not see that a virtual function never returns
+}
+
 runtime::EngineOptions engine_options(const ServeConfig& config, const v4::ModelConfig& model,
                                       const text::Tokenizer& tokenizer, FaultBox& fault) {
   runtime::EngineOptions options;
@@ -80,6 +111,8 @@ runtime::EngineOptions engine_options(const ServeConfig& config, const v4::Model
   options.n_snapshots = static_cast<std::int32_t>(config.prefix_snapshots);
   options.think_end_token = tokenizer.special().think_end;
   options.host = host_name();
+  constexpr TimeUs kSecondUs = 1'000'000;
+  options.stall_us = config.stall_s * kSecondUs;
   options.on_fault = [&fault](const Status& status) {
     fault.set(status);
     StopSignal::request();
@@ -145,9 +178,10 @@ Status lead(const ServeConfig& config, comm::Communicator& communicator, const S
                 runtime::make_engine(engine_options(config, rank->opened.config, tokenizer, fault),
                                      *rank->forward, communicator));
   const Status served = run_server(config, *rank, *engine, tokenizer, fault, say);
-  const Status stopped = engine->stop();
-  TANDEM_TRY(served);
-  return stopped;
+  if (!served.ok()) {
+    end_job(communicator, served);  // threads may hang in a step: nothing is waited for or freed
+  }
+  return engine->stop();
 }
 
 Status follow(const ServeConfig& config, comm::Communicator& communicator, const StartReport& say) {
@@ -170,13 +204,7 @@ int live(const ServeConfig& config, comm::Communicator& communicator) {
     say("stopped");
     return kExitOk;
   }
-  std::fprintf(stderr, "tandem: rank %d on %s: %s\n", communicator.rank(), host_name().c_str(),
-               status.to_string().c_str());
-  // The other ranks may wait in a collective, threads may still hold the model: nobody is waited
-  // for.
-  const int exit_code = StopSignal::wait(0) || !is_head ? kExitEngineFault : kExitFailure;
-  communicator.abort(exit_code);
-  return exit_code;  // g++ 12 does not see that abort() never returns
+  end_job(communicator, status);
 }
 
 }  // namespace

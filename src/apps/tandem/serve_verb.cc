@@ -29,7 +29,7 @@ int preflight(const ServeConfig& config) {
     case PortState::kTandem:
       return refuse(port.message, kExitAlreadyRunning);
     case PortState::kTaken:
-      return refuse(port.message, kExitPortTaken);
+      return refuse(port.message, kExitRefused);
     case PortState::kBadAddress:
       return refuse(port.message, kExitUsage);
   }
