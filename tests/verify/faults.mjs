@@ -52,11 +52,25 @@ const gates = {
   'sampling.budget': 'budget_ignored budget_no_answer budget_refused',
   multiturn: 'multiturn_never_cached multiturn_cached_over_prompt multiturn_wrong_answer',
   disconnect:
-    'disconnect_counted disconnect_runs_on disconnect_counter_falls disconnect_not_quiet disconnect_stuck',
+    'disconnect_counted disconnect_runs_on disconnect_counter_falls disconnect_not_quiet disconnect_stuck ' +
+    'disconnect_cache_counter_falls',
   recall: 'recall_forgets',
   garble: 'garble_replacement garble_loop garble_control garble_mark garble_empty',
+  deep_tools:
+    'deep_tools_broken_arguments deep_tools_wrong_argument deep_tools_leaks_system deep_tools_leaks_schema ' +
+    'deep_tools_markup deep_tools_no_call',
+  speculation: 'speculation_changes_text speculation_changes_finish speculation_loses_answer',
 };
 
 export const faults = Object.entries(gates).flatMap(([gate, names]) =>
   names.split(' ').map((name) => ({ name, gate })),
 );
+
+// Servers that lack something: the named gates are skipped with a reason that says what is missing.
+export const lacks = [
+  { name: 'no_speculation_field', gates: ['speculation'], reason: 'refuses the request field speculation' },
+  { name: 'speculation_ignored', gates: ['speculation'], reason: 'ignores the request field speculation' },
+  { name: 'no_drafts', gates: ['speculation'], reason: 'speculation is off' },
+  { name: 'no_draft_metrics', gates: ['speculation'], reason: 'cannot tell drafts on from off' },
+  { name: 'no_messages', gates: ['messages.text', 'messages.stream', 'messages.tools'], reason: 'no /v1/messages' },
+];

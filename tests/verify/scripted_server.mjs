@@ -1,6 +1,9 @@
 // A server that answers every gate of `tandem verify` perfectly, and one switch per fault.
 // It shares no code with the product. `fault` is the name of one entry of faults.mjs, or ''.
 import http from 'node:http';
+import { newId } from './scripted_ids.mjs';
+import { messages } from './scripted_messages.mjs';
+import { think } from './scripted_model.mjs';
 
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const pieces = (text) => text.match(/\S+\s*|\s+/g) ?? [];
@@ -11,33 +14,6 @@ const prefixLength = (a, b) => {
   return i;
 };
 
-let serial = 0;
-const newId = (kind) => `${kind}_${String(++serial).padStart(24, '0')}`;
-
-// What the scripted model says to a conversation.
-function think(messages, tools, format, wantsThinking) {
-  const texts = messages.filter((m) => m.role === 'user').map((m) => m.content);
-  const last = texts.at(-1) ?? '';
-  const out = { reasoning: '', text: 'Hello there.', call: null };
-  if (tools.length > 0) {
-    const name = tools[0].name;
-    out.call = { name, arguments: name === 'ping' ? '{}' : '{"city": "Paris"}' };
-    out.text = '';
-    return out;
-  }
-  if (wantsThinking) out.reasoning = 'Plainly one word is wanted, so that is the whole answer.';
-  const exact = [...last.matchAll(/eply with exactly (\w+)\./g)].at(-1);
-  const secret = texts.join('\n').match(/secret code is (\d+)/);
-  if (last.includes('What is the secret code?')) out.text = secret ? secret[1] : 'unknown';
-  else if (exact) out.text = exact[1];
-  else if (last.includes('integer value 7')) out.text = '{"value": 7}';
-  else if (last.includes('Tom is 12')) out.text = '{"name": "Tom", "age": 12}';
-  else if (last.startsWith('Count from 1 to 20')) {
-    out.text = Array.from({ length: 20 }, (_, i) => i + 1).join(', ');
-  } else if (last.includes('long numbered list')) out.text = '';
-  return out;
-}
-
 export class ScriptedServer {
   constructor(fault = '') {
     this.fault = fault;
@@ -47,6 +23,8 @@ export class ScriptedServer {
     this.running = 0;
     this.tokens = 0;
     this.success = 0;
+    this.drafted = 0;
+    this.lookups = 0;
     this.server = http.createServer((request, response) => {
       this.handle(request, response).catch((error) => {
         response.statusCode = 500;
@@ -95,7 +73,8 @@ export class ScriptedServer {
       }
       if (path === '/v1/chat/completions') return this.chat(body, request, response);
       if (path === '/v1/responses') return this.responses(body, response);
-      if (path === '/v1/messages') return this.messages(body, response);
+      if (path.startsWith('/v1/messages') && this.is('no_messages')) return this.error(response, 404, `no such path ${path}`);
+      if (path === '/v1/messages') return messages(this, body, response);
       if (path === '/v1/messages/count_tokens') {
         const n = count(body.messages[0].content);
         return this.json(response, 200, { input_tokens: this.is('messages_count_zero') ? 0 : n });
@@ -140,7 +119,10 @@ export class ScriptedServer {
         `vllm:num_requests_waiting{model_name="scripted"} 0\n` +
         `vllm:generation_tokens_total{model_name="scripted"} ${tokens}\n` +
         `vllm:request_success_total{finished_reason="stop"} ${this.success}\n` +
-        `vllm:request_success_total{finished_reason="length"} 0\n`,
+        `vllm:request_success_total{finished_reason="length"} 0\n` +
+        `vllm:prefix_cache_queries_total{model_name="scripted"} ${this.fault === 'disconnect_cache_counter_falls' && this.fell ? 0 : this.lookups}\n` +
+        `vllm:prefix_cache_hits_total{model_name="scripted"} 0\n` +
+        (this.is('no_draft_metrics') ? '' : `vllm:spec_decode_num_draft_tokens_total{model_name="scripted"} ${this.drafted}\n`),
     );
   }
 
@@ -171,6 +153,12 @@ export class ScriptedServer {
       if (this.is('errors_field_not_named')) return this.error(response, 400, 'bad request');
       return this.error(response, 400, 'temperature is string; expected a number', 'temperature');
     }
+    if (body.speculation !== undefined && this.is('no_speculation_field')) {
+      return this.error(response, 400, 'unknown field speculation', 'speculation');
+    }
+    ++this.lookups;
+    const drafts = body.speculation !== false || this.is('speculation_ignored');
+    if (drafts && !this.is('no_drafts')) this.drafted += 5;
     const answer = this.chatAnswer(body);
     if (answer.endless) return this.endless(body, request, response);
     this.tokens += answer.completion;
@@ -201,6 +189,11 @@ export class ScriptedServer {
       this.truncateCall(answer);
     }
     this.distort(body, answer, prompt);
+    if (body.speculation === false) {
+      if (this.is('speculation_changes_text')) answer.text += ' Bye.';
+      if (this.is('speculation_changes_finish')) answer.finish = 'length';
+      if (this.is('speculation_loses_answer')) answer.text = '';
+    }
     answer.reasoningTokens = count(answer.reasoning);
     answer.completion = Math.max(1, count(answer.text) + answer.reasoningTokens + (call ? 18 : 0));
     answer.usage = this.usageOf(prompt, answer.completion);
@@ -267,6 +260,14 @@ export class ScriptedServer {
       if (this.is('chat_schema_extra_key')) answer.text = '{"name": "Tom", "age": 12, "x": 1}';
       if (this.is('chat_schema_fenced')) answer.text = '```json\n{"name": "Tom", "age": 12}\n```';
       if (this.is('chat_schema_range')) answer.text = '{"name": "Tom", "age": 1200}';
+    }
+    if (body.messages[0].role === 'system' && answer.call) {
+      if (this.is('deep_tools_broken_arguments')) answer.call.arguments = '{"city": "Par';
+      if (this.is('deep_tools_wrong_argument')) answer.call.arguments = '{"city": "The baker"}';
+      if (this.is('deep_tools_leaks_system')) answer.text = body.messages[0].content;
+      if (this.is('deep_tools_leaks_schema')) answer.text = JSON.stringify(body.tools[0]);
+      if (this.is('deep_tools_markup')) answer.text = '</｜DSML｜tool_calls>';
+      if (this.is('deep_tools_no_call')) answer.call = null;
     }
     if (body.tools && body.max_tokens === 256 && answer.call) {
       if (this.is('tools_broken_arguments')) answer.call.arguments = '{"city": "Paris"';
@@ -391,7 +392,7 @@ export class ScriptedServer {
     }
     if (this.is('disconnect_counted')) ++this.success;
     if (this.is('disconnect_runs_on')) this.tokens += 500;
-    if (this.is('disconnect_counter_falls')) this.fell = true;
+    if (this.is('disconnect_counter_falls') || this.is('disconnect_cache_counter_falls')) this.fell = true;
     if (this.is('disconnect_stuck')) {
       setTimeout(() => (this.running = 0), 33000);
       return;
@@ -552,65 +553,5 @@ export class ScriptedServer {
     if (!object || this.is('store_get_missing')) return this.error(response, 404, 'no such response');
     if (this.is('store_other_output')) return this.json(response, 200, { ...object, output: [] });
     this.json(response, 200, object);
-  }
-
-  // ---- messages ---------------------------------------------------------------------------
-
-  messages(body, response) {
-    const tools = (body.tools ?? []).map((t) => ({ name: t.name }));
-    const { text, call } = think(body.messages, tools, null, false);
-    ++this.success;
-    if (body.stream) return this.messagesStream(text, response);
-    const content = call
-      ? [{ type: 'tool_use', id: newId('toolu'), name: call.name, input: JSON.parse(call.arguments) }]
-      : [{ type: 'text', text }];
-    const object = {
-      id: newId('msg'), type: 'message', role: 'assistant', model: 'scripted', content,
-      stop_reason: call ? 'tool_use' : 'end_turn', stop_sequence: null,
-      usage: { input_tokens: 5, output_tokens: 2 },
-    };
-    if (call) {
-      if (this.is('messages_tool_end_turn')) object.stop_reason = 'end_turn';
-      if (this.is('messages_tool_input_string')) content[0].input = call.arguments;
-      if (this.is('messages_tool_as_text')) object.content = [{ type: 'text', text: call.arguments }];
-      if (this.is('messages_tool_name')) content[0].name = 'weather';
-    } else {
-      if (this.is('messages_no_usage')) delete object.usage;
-      if (this.is('messages_stop_reason_null')) object.stop_reason = null;
-      if (this.is('messages_wrong_type')) object.type = 'completion';
-      if (this.is('messages_wrong_answer')) content[0].text = 'ready';
-      if (this.is('messages_status')) return this.json(response, 500, object);
-    }
-    this.json(response, 200, object);
-  }
-
-  messagesStream(text, response) {
-    response.writeHead(200, { 'content-type': 'text/event-stream' });
-    const send = (type, fields = {}) => {
-      const line = this.is('messages_stream_no_event_line') ? '' : `event: ${type}\n`;
-      response.write(`${line}data: ${JSON.stringify({ type, ...fields })}\n\n`);
-    };
-    const usage = { input_tokens: 5, output_tokens: 1 };
-    send('message_start', {
-      message: { id: newId('msg'), type: 'message', role: 'assistant', content: [], ...(this.is('messages_stream_no_start_usage') ? {} : { usage }) },
-    });
-    send('ping');
-    const index = this.is('messages_stream_index') ? 1 : 0;
-    send('content_block_start', { index, content_block: { type: 'text', text: '' } });
-    if (this.is('messages_stream_overlap')) send('content_block_start', { index: 1, content_block: { type: 'text', text: '' } });
-    const where = this.is('messages_stream_overlap') ? 1 : index;
-    const shown = this.is('messages_stream_wrong_text') ? 'REDY' : text;
-    for (const piece of shown.match(/.{1,2}/g)) {
-      const target = this.is('messages_stream_wrong_block') ? where + 4 : where;
-      send('content_block_delta', { index: target, delta: { type: 'text_delta', text: piece } });
-    }
-    if (!this.is('messages_stream_open_block')) send('content_block_stop', { index: where });
-    send('message_delta', {
-      delta: { stop_reason: this.is('messages_stream_stop_reason') ? 'max_tokens' : 'end_turn', stop_sequence: null },
-      ...(this.is('messages_stream_no_usage') ? {} : { usage: { output_tokens: 2 } }),
-    });
-    if (!this.is('messages_stream_no_stop')) send('message_stop');
-    if (this.is('messages_stream_late')) send('content_block_delta', { index: where, delta: { type: 'text_delta', text: '' } });
-    response.end();
   }
 }

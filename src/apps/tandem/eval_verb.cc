@@ -56,7 +56,10 @@ int run_eval(const EvalFlags& flags) {
   const auto scores = verify::run_evaluation(options, show, interrupted);
   if (!scores.ok()) {
     std::fprintf(stderr, "tandem eval: %s\n", scores.status().message().c_str());
-    return 1;
+    if (interrupted.load()) {
+      return 130;
+    }
+    return scores.status().code() == StatusCode::kUnavailable ? 3 : 1;
   }
   if (!flags.json_file.empty()) {
     std::ofstream file(flags.json_file);

@@ -15,7 +15,9 @@ namespace {
 
 std::atomic<bool> interrupted{false};
 
-// The first Ctrl-C ends the run after the current gate and keeps the report; a second one leaves.
+constexpr int kExitUnreachable = 3;
+
+// The first Ctrl-C gives the current gate up and keeps the report; a second one leaves.
 void on_interrupt(int) {
   if (interrupted.exchange(true)) {
     _exit(130);
@@ -28,6 +30,7 @@ struct VerifyFlags {
   std::string junit_file;
   std::string html_file;
   bool list = false;
+  bool require_all = false;  // a skipped gate is no pass
   verify::VerifyOptions options;
 };
 
@@ -117,11 +120,17 @@ int run_verify(const VerifyFlags& flags) {
   const bool written = write_file(flags.json_file, verify::to_json(report)) &&
                        write_file(flags.junit_file, verify::to_junit(report)) &&
                        write_file(flags.html_file, verify::to_html(report));
-  std::printf("%s: %s\n", report.passed() ? "PASS" : "FAIL", report.url.c_str());
+  const bool passed = report.passed() && !(flags.require_all && report.skipped() > 0);
+  std::printf("%s: %s (%d of %zu gates skipped%s)\n", passed ? "PASS" : "FAIL", report.url.c_str(),
+              report.skipped(), report.gates.size(),
+              flags.require_all ? ", which --require-all counts as failed" : "");
   if (interrupted.load()) {
     return 130;
   }
-  return report.passed() && written ? 0 : 1;
+  if (!report.reachable) {
+    return kExitUnreachable;
+  }
+  return passed && written ? 0 : 1;
 }
 
 }  // namespace
@@ -146,6 +155,7 @@ void add_verify_verb(CLI::App& app, int& exit_code) {
   verb->add_option("--json", flags->json_file, "write the report as JSON");
   verb->add_option("--junit", flags->junit_file, "write the report as JUnit XML");
   verb->add_option("--html", flags->html_file, "write the report as one HTML page");
+  verb->add_flag("--require-all", flags->require_all, "count a skipped gate as failed");
   verb->add_flag("--list", flags->list, "list the gates and leave");
   verb->callback([flags, &exit_code] { exit_code = run_verify(*flags); });
 }

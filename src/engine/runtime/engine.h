@@ -30,6 +30,7 @@ struct GenerationRequest {
   std::int64_t max_tokens = -1;      // -1: up to the model's context
   std::vector<TokenId> stop_tokens;  // end-of-sequence ids; the stop token is reported as the last
   bool ignore_eos = false;
+  bool speculate = true;  // false: nothing is drafted for this sequence; the text is the same
   ThinkingBudget thinking;
   std::unique_ptr<grammar::TokenConstraint> constraint;  // nullptr: free text
   int priority = 0;                                      // higher goes first

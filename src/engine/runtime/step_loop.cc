@@ -212,6 +212,9 @@ Status StepLoop::propose_drafts(const scheduler::StepPlan& plan, const Results& 
       continue;
     }
     const SequenceId id = plan.segments[i].sequence;
+    if (!states_.at(id)->request().speculate) {
+      continue;
+    }
     // What a grammar forces needs no drafter and is always accepted.
     const std::int32_t room = scheduler_.draft_room(id, sizes_.draft_slack);
     std::vector<TokenId> forced = states_.at(id)->forced_tokens(room);

@@ -32,6 +32,7 @@ net::HttpRequest ApiClient::make_request(const std::string& method, const std::s
   request.method = method;
   request.target = target;
   request.idle_timeout_ms = timeout_ms_;
+  request.cancel = cancel_;
   if (!api_key_.empty()) {
     request.headers.emplace_back("Authorization", "Bearer " + api_key_);
   }

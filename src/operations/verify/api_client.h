@@ -1,6 +1,7 @@
 // ApiClient: sends JSON to a server under test and keeps what came back, byte for byte.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <string>
 #include <vector>
@@ -52,6 +53,9 @@ class ApiClient {
   const std::string& model() const { return model_; }
   void set_model(std::string model) { model_ = std::move(model); }
 
+  // Requests are given up (kCancelled) when the flag becomes true.
+  void set_cancel(const std::atomic<bool>* cancel) { cancel_ = cancel; }
+
   // The last request in one line, for evidence.
   const std::string& last_request() const { return last_request_; }
 
@@ -64,6 +68,7 @@ class ApiClient {
   std::int64_t timeout_ms_;
   std::string model_;
   std::string last_request_;
+  const std::atomic<bool>* cancel_ = nullptr;
 };
 
 // At most `limit` bytes of a text, cut at a UTF-8 border, with the number of bytes left out.

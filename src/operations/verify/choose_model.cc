@@ -4,10 +4,10 @@ namespace tandem::verify {
 
 Status choose_model(ApiClient& client, const std::string& named) {
   client.set_model(named);
+  TANDEM_ASSIGN(const ApiReply reply, client.get("/v1/models"));
   if (!named.empty()) {
     return ok_status();
   }
-  TANDEM_ASSIGN(const ApiReply reply, client.get("/v1/models"));
   const json::Value* data = json::find(reply.json, "data");
   if (data == nullptr || !data->is_array() || data->get_array().empty() ||
       !data->get_array().front().is_object()) {

@@ -42,6 +42,7 @@ Result<std::vector<EvalScore>> run_evaluation(const EvalOptions& options,
                                               const std::function<void(const EvalScore&)>& finished,
                                               const std::atomic<bool>& stop) {
   ApiClient client(options.url, options.api_key, options.timeout_ms);
+  client.set_cancel(&stop);
   TANDEM_TRY(choose_model(client, options.model));
   std::vector<EvalScore> scores;
   for (const EvalTask& task : all_eval_tasks()) {
@@ -56,7 +57,7 @@ Result<std::vector<EvalScore>> run_evaluation(const EvalOptions& options,
       if (result.ok()) {
         score = std::move(result).value();
       } else {
-        score.skipped = result.status().to_string();
+        score.skipped = stop.load() ? "interrupted" : result.status().to_string();
       }
     }
     score.name = task.name;

@@ -17,7 +17,8 @@ std::string utc_now() {
   return text;
 }
 
-GateResult run_gate(const Gate& gate, ApiClient& client, const VerifyOptions& options) {
+GateResult run_gate(const Gate& gate, ApiClient& client, const VerifyOptions& options,
+                    const std::atomic<bool>& stop) {
   GateResult result;
   result.name = gate.name;
   result.title = gate.title;
@@ -26,9 +27,12 @@ GateResult run_gate(const Gate& gate, ApiClient& client, const VerifyOptions& op
   const auto start = std::chrono::steady_clock::now();
   const Status status = gate.run(context);
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (!status.ok()) {
+  if (status.code() == StatusCode::kCancelled && stop.load()) {
+    result.state = GateState::kSkipped;
+    result.reason = "interrupted";
+  } else if (!status.ok()) {
     result.state = GateState::kFailed;
-    result.reason = status.to_string();
+    result.reason = fmt::format("{}; request: {}", status.to_string(), client.last_request());
   } else if (result.failed_assertions() > 0) {
     result.state = GateState::kFailed;
   } else if (result.assertions.empty() && !context.skipped()) {
@@ -48,7 +52,7 @@ bool GateContext::check(bool ok, std::string_view name, std::string_view expecte
   if (!ok) {
     assertion.request = client_.last_request();
     assertion.expected = std::string(expected);
-    assertion.got = shorten(got, 2'000);
+    assertion.got = got.empty() ? "(nothing)" : shorten(got, 2'000);
   }
   result_.assertions.push_back(std::move(assertion));
   return ok;
@@ -75,7 +79,9 @@ Report run_gates(const std::vector<Gate>& gates, const VerifyOptions& options,
   report.url = fmt::format("{}://{}:{}{}", options.url.scheme, options.url.host, options.url.port,
                            options.url.prefix);
   ApiClient client(options.url, options.api_key, options.timeout_ms);
+  client.set_cancel(&stop);
   const Status reachable = choose_model(client, options.model);
+  report.reachable = reachable.code() != StatusCode::kUnavailable;
   report.model = client.model();
   for (const Gate& gate : gates) {
     if (gate.name.compare(0, options.only.size(), options.only) != 0) {
@@ -88,7 +94,7 @@ Report run_gates(const std::vector<Gate>& gates, const VerifyOptions& options,
     } else if (!reachable.ok()) {
       result = {gate.name, gate.title, gate.required, GateState::kFailed, reachable.to_string()};
     } else {
-      result = run_gate(gate, client, options);
+      result = run_gate(gate, client, options, stop);
     }
     progress.finished(result);
     report.gates.push_back(std::move(result));

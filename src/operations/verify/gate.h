@@ -69,8 +69,8 @@ struct Progress {
   std::function<void(const GateResult&)> finished;
 };
 
-// Runs the chosen gates one after another. A failing gate never stops later ones; `stop` ends the
-// run after the current gate, later ones are reported as skipped.
+// Runs the chosen gates one after another. A failing gate never stops later ones; `stop` gives the
+// current request up, and its gate and later ones are reported as skipped.
 Report run_gates(const std::vector<Gate>& gates, const VerifyOptions& options,
                  const Progress& progress, const std::atomic<bool>& stop);
 

@@ -56,6 +56,8 @@ struct Counters {
   double waiting = 0;
   double tokens = 0;
   double success = 0;
+  double cache_queries = 0;
+  double cache_hits = 0;
 };
 
 Result<Counters> read_counters(ApiClient& client) {
@@ -65,7 +67,9 @@ Result<Counters> read_counters(ApiClient& client) {
       {"vllm:num_requests_running", &counters.running},
       {"vllm:num_requests_waiting", &counters.waiting},
       {"vllm:generation_tokens_total", &counters.tokens},
-      {"vllm:request_success_total", &counters.success}};
+      {"vllm:request_success_total", &counters.success},
+      {"vllm:prefix_cache_queries_total", &counters.cache_queries},
+      {"vllm:prefix_cache_hits_total", &counters.cache_hits}};
   for (const auto& [name, place] : wanted) {
     const auto value = metric_sum(reply.body, name);
     if (!value.has_value()) {
@@ -132,6 +136,10 @@ Status check_disconnect(GateContext& context) {
   context.check(opened.tokens >= before.tokens && after.tokens >= opened.tokens,
                 "disconnect.monotone", "counters never fall",
                 fmt::format("{} {} {}", before.tokens, opened.tokens, after.tokens));
+  context.check(last.cache_queries >= before.cache_queries && last.cache_hits >= before.cache_hits,
+                "disconnect.cache_monotone", "prefix cache counters never fall",
+                fmt::format("queries {} then {}, hits {} then {}", before.cache_queries,
+                            last.cache_queries, before.cache_hits, last.cache_hits));
   context.check(last.tokens == after.tokens && last.success == after.success, "disconnect.quiet",
                 "counters stand still after idle", fmt::format("{} {}", after.tokens, last.tokens));
   return ok_status();

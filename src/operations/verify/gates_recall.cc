@@ -39,7 +39,8 @@ Status check_recall(GateContext& context) {
                                hay + "\nWhat is the secret code? Reply with the code only.", 32)));
       const std::string cell = fmt::format("{}@{:.1f}", tokens, depth);
       const auto prompt = int_at(reply.json, "usage.prompt_tokens").value_or(0);
-      context.check(prompt >= tokens * 95 / 100, "recall.length." + cell, "the stated length",
+      context.check(prompt >= tokens * 97 / 100 && prompt <= tokens * 103 / 100 + 64,
+                    "recall.length." + cell, fmt::format("about {} prompt tokens", tokens),
                     std::to_string(prompt));
       const std::string answer = text_at(reply.json, "choices.0.message.content");
       const bool found = answer.find(code) != std::string::npos;
@@ -108,6 +109,8 @@ std::vector<Gate> all_gates() {
   add_sampling_gates(gates);
   add_multiturn_gates(gates);
   add_recall_gates(gates);
+  add_deep_gates(gates);
+  add_speculation_gates(gates);
   return gates;
 }
 

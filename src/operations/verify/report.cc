@@ -107,6 +107,12 @@ bool Report::passed() const {
   return any_ran;
 }
 
+int Report::skipped() const {
+  return static_cast<int>(std::count_if(gates.begin(), gates.end(), [](const GateResult& gate) {
+    return gate.state == GateState::kSkipped;
+  }));
+}
+
 std::string to_json(const Report& report) {
   json::Object gates;
   for (const GateResult& gate : report.gates) {

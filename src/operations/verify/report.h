@@ -41,10 +41,13 @@ struct Report {
   std::string url;
   std::string model;
   std::string started_at;  // RFC 3339, UTC
+  bool reachable = true;   // false: nothing answers at the address
   std::vector<GateResult> gates;
 
   // True if no required gate failed and at least one gate ran.
   bool passed() const;
+
+  int skipped() const;
 };
 
 // {"schema_version": 1, "url", "model", "status": "PASS"|"FAIL", "gates": {...}}

@@ -184,6 +184,7 @@ Parsed<ChatRequest> parse_chat_request(const json::Value& body) {
   task.stop = parse_stop(fields);
   task.include_stop = fields.boolean("include_stop_str_in_output").value_or(false);
   task.ignore_eos = fields.boolean("ignore_eos").value_or(false);
+  task.speculate = fields.boolean("speculation").value_or(true);
   task.n = static_cast<int>(fields.integer("n", 1, kMaxChoices).value_or(1));
   task.stream = fields.boolean("stream").value_or(false);
   if (const auto options = fields.object("stream_options")) {

@@ -56,6 +56,7 @@ struct GenerationTask {
   std::vector<std::string> stop;
   bool include_stop = false;
   bool ignore_eos = false;
+  bool speculate = true;  // our own field "speculation": false drafts nothing for this request
   std::optional<int> thinking_budget;  // tokens; nullopt: the server's default
   int n = 1;                           // choices
   bool stream = false;

@@ -132,6 +132,7 @@ runtime::GenerationRequest engine_request(const PreparedTask& prepared, int inde
   request.max_tokens = prepared.max_tokens;
   request.stop_tokens = {parts.tokenizer.special().eos};
   request.ignore_eos = task.ignore_eos;
+  request.speculate = task.speculate;
   request.thinking.starts_in_thinking = prepared.stream.starts_in_reasoning;
   const std::optional<int> budget =
       task.thinking_budget ? task.thinking_budget : parts.model.thinking_budget;

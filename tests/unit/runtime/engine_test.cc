@@ -124,6 +124,22 @@ TEST(Engine, BatchRanksDraftsAndPreemptionChangeNothing) {
   EXPECT_GT(engine->stats().preemptions_total, 0);
 }
 
+TEST(Engine, ARequestMayAskForNoDrafts) {
+  EngineOptions options = engine_options();
+  options.max_drafts = 4;
+  TestEngine engine(options, fake());
+  std::vector<GenerationRequest> requests;
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    requests.push_back(make_request(make_prompt(i, 20), 60));
+    requests.back().speculate = i % 2 == 0;
+  }
+  const auto found = engine.generate(std::move(requests));
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(found[i].tokens, greedy_tokens(make_prompt(i, 20), 60));
+    EXPECT_EQ(found[i].finish->usage.drafted_tokens > 0, i % 2 == 0);
+  }
+}
+
 TEST(Engine, DraftsSaveSteps) {
   const auto prompt = make_prompt(3, 20);
   std::int64_t steps[2];
