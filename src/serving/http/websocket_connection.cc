@@ -172,7 +172,7 @@ class WebSocketConnection final : public OpenConnection,
     }
   }
 
-  websocket::stream<Stream> socket_;
+  websocket::stream<Stream, false> socket_;  // without compression
   const ConnectionContext& context_;
   std::string peer_;
   UpgradeRequest request_;
