@@ -70,7 +70,7 @@ class Client {
 
  private:
   boost::asio::io_context io_;
-  boost::beast::websocket::stream<boost::asio::ip::tcp::socket> socket_;
+  boost::beast::websocket::stream<boost::asio::ip::tcp::socket, false> socket_;
 };
 
 ResponseEvents checked(const json::Array& turn) {
