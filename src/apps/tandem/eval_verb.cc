@@ -33,6 +33,10 @@ void show(const verify::EvalScore& score) {
     std::printf("%-22s skipped: %s\n", score.name.c_str(), score.skipped.c_str());
     return;
   }
+  if (!score.failed.empty()) {
+    std::printf("%-22s failed: %s\n", score.name.c_str(), score.failed.c_str());
+    return;
+  }
   std::printf("%-22s %3d of %3d right (%.0f%%) %s\n", score.name.c_str(), score.right, score.total,
               score.total > 0 ? 100.0 * score.right / score.total : 0.0,
               score.cells.empty() ? "" : json::dump(score.cells).c_str());
@@ -53,17 +57,24 @@ int run_eval(const EvalFlags& flags) {
   struct sigaction action = {};
   action.sa_handler = on_interrupt;
   sigaction(SIGINT, &action, nullptr);
-  const auto scores = verify::run_evaluation(options, show, interrupted);
-  if (!scores.ok()) {
-    std::fprintf(stderr, "tandem eval: %s\n", scores.status().message().c_str());
+  const auto report = verify::run_evaluation(options, show, interrupted);
+  if (!report.ok()) {
+    std::fprintf(stderr, "tandem eval: %s\n", report.status().message().c_str());
     if (interrupted.load()) {
       return 130;
     }
-    return scores.status().code() == StatusCode::kUnavailable ? 3 : 1;
+    switch (report.status().code()) {
+      case StatusCode::kUnavailable:
+        return 3;
+      case StatusCode::kInvalidArgument:
+        return 2;
+      default:
+        return 1;
+    }
   }
   if (!flags.json_file.empty()) {
     std::ofstream file(flags.json_file);
-    file << verify::eval_to_json(options, *scores) << "\n";
+    file << verify::eval_to_json(options, *report) << "\n";
     file.close();
     if (!file) {
       std::fprintf(stderr, "tandem eval: cannot write %s\n", flags.json_file.c_str());
@@ -73,7 +84,10 @@ int run_eval(const EvalFlags& flags) {
   if (interrupted.load()) {
     return 130;
   }
-  for (const verify::EvalScore& score : *scores) {
+  for (const verify::EvalScore& score : report->scores) {
+    if (!score.failed.empty()) {
+      return 1;
+    }
     if (score.skipped.empty() && score.right < flags.at_least * score.total) {
       return 1;
     }
@@ -99,6 +113,8 @@ void add_eval_verb(CLI::App& app, int& exit_code) {
   verb->add_option("--seed", flags->options.seed, "seed of the questions")->capture_default_str();
   verb->add_option("--vectors", flags->options.vectors_folder,
                    "folder with recorded official answers");
+  verb->add_flag("--same-checkpoint", flags->options.same_checkpoint,
+                 "the vectors were recorded from the checkpoint that this server runs");
   verb->add_option("--at-least", flags->at_least,
                    "exit 1 if a task's share of right answers is lower")
       ->check(CLI::Range(0.0, 1.0));

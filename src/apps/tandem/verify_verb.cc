@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdio>
@@ -105,6 +106,14 @@ int run_verify(const VerifyFlags& flags) {
     return 2;
   }
   verify::VerifyOptions options = flags.options;
+  const auto is_chosen = [&options](const verify::Gate& gate) {
+    return gate.name.compare(0, options.only.size(), options.only) == 0;
+  };
+  if (std::none_of(gates.begin(), gates.end(), is_chosen)) {
+    std::fprintf(stderr, "tandem verify: no gate has a name that starts with '%s'; see --list\n",
+                 options.only.c_str());
+    return 2;
+  }
   options.url = *url;
   if (options.url.prefix == "/v1") {
     options.url.prefix.clear();  // targets carry it themselves

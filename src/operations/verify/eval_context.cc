@@ -1,5 +1,11 @@
 // Tasks over long contexts, in the manner of RULER: the cells really have the stated length, the
 // question stands last, and the depth varies.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
 #include "foundation/base/random.h"
 #include "operations/verify/evaluate.h"
 #include "operations/verify/filler.h"
@@ -7,12 +13,14 @@
 namespace tandem::verify {
 namespace {
 
-// Puts each line at a random sentence border of the filler, in order.
-std::string scatter(Random& random, std::string filler, const std::vector<std::string>& lines) {
+// Puts the lines at sentence borders of the filler: the first at `depth` (0 = start, 1 = end), the
+// others behind it, spread over the rest.
+std::string scatter(std::string filler, const std::vector<std::string>& lines, double depth) {
   std::size_t from = 0;
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    const std::size_t room = (filler.size() - from) / (lines.size() - i);
-    std::size_t place = filler.find(". ", from + random.below(std::max<std::size_t>(room, 1)));
+    const double room = static_cast<double>(filler.size() - from);
+    const double share = i == 0 ? depth : 1.0 / static_cast<double>(lines.size() - i + 1);
+    std::size_t place = filler.find(". ", from + static_cast<std::size_t>(room * share));
     place = place == std::string::npos ? filler.size() : place + 2;
     filler.insert(place, lines[i]);
     from = place + lines[i].size();
@@ -20,36 +28,54 @@ std::string scatter(Random& random, std::string filler, const std::vector<std::s
   return filler;
 }
 
-// Runs `questions` cells of each length; `make` writes lines, the question and the answer.
+// What hides in the filler, the question, and what the answer must contain.
 struct Puzzle {
   std::vector<std::string> lines;
   std::string question;
   std::vector<std::string> answers;
 };
 
+// The prompt of a cell, and a proof by /tokenize that it has the stated length within 3%.
+Result<std::string> make_cell(ApiClient& client, const Puzzle& puzzle, std::int64_t tokens,
+                              double depth) {
+  std::string fixed = puzzle.question;
+  for (const std::string& line : puzzle.lines) {
+    fixed += line;
+  }
+  TANDEM_ASSIGN(const std::int64_t overhead, count_tokens(client, fixed));
+  TANDEM_ASSIGN(
+      const std::string filler,
+      filler_of_tokens(client, std::max<std::int64_t>(1, tokens - overhead), run_nonce()));
+  std::string prompt = scatter(filler, puzzle.lines, depth) + "\n" + puzzle.question;
+  TANDEM_ASSIGN(const std::int64_t counted, count_tokens(client, prompt));
+  if (counted < tokens * 97 / 100 || counted > tokens * 103 / 100 + 64) {
+    return failed_precondition("a cell of {} tokens counts {} by /tokenize", tokens, counted);
+  }
+  return prompt;
+}
+
 Result<EvalScore> run_puzzles(ApiClient& client, const EvalOptions& options, std::uint64_t salt,
                               Puzzle (*make)(Random&)) {
+  constexpr std::array<double, 5> kDepths = {0.0, 0.25, 0.5, 0.75, 0.95};
   EvalScore score;
   Random random(options.seed ^ salt);
   for (const std::int64_t tokens : options.context_tokens) {
-    int right = 0;
-    const int cells = std::max(1, options.questions / 4);
-    for (int i = 0; i < cells; ++i) {
-      const Puzzle puzzle = make(random);
-      TANDEM_ASSIGN(const std::string filler,
-                    filler_of_tokens(client, tokens - tokens / 20, run_nonce()));
-      const std::string prompt = scatter(random, filler, puzzle.lines) + "\n" + puzzle.question;
-      TANDEM_ASSIGN(const std::string answer, ask(client, prompt, 64));
-      bool good = true;
-      std::string expected;
-      for (const std::string& part : puzzle.answers) {
-        good = good && answer.find(part) != std::string::npos;
-        expected += part + " ";
+    const int rounds = std::max(1, options.questions / static_cast<int>(kDepths.size()));
+    for (const double depth : kDepths) {
+      int right = 0;
+      for (int i = 0; i < rounds; ++i) {
+        const Puzzle puzzle = make(random);
+        TANDEM_ASSIGN(const std::string prompt, make_cell(client, puzzle, tokens, depth));
+        TANDEM_ASSIGN(const std::string answer, ask(client, prompt, 64));
+        const bool good = std::all_of(
+            puzzle.answers.begin(), puzzle.answers.end(),
+            [&answer](const std::string& part) { return answer.find(part) != std::string::npos; });
+        right += good ? 1 : 0;
+        score.add(good, fmt::format("{} tokens, depth {:.2f}: {}", tokens, depth, puzzle.question),
+                  fmt::format("{}", fmt::join(puzzle.answers, " ")), answer);
       }
-      right += good ? 1 : 0;
-      score.add(good, puzzle.question, expected, answer);
+      score.cells[fmt::format("{}@{:.2f}", tokens, depth)] = json::Array{right, rounds};
     }
-    score.cells[std::to_string(tokens)] = json::Array{right, cells};
   }
   return score;
 }
@@ -81,6 +107,17 @@ Puzzle multi_needle(Random& random) {
   return puzzle;
 }
 
+Puzzle multi_value(Random& random) {
+  Puzzle puzzle;
+  for (int i = 0; i < 3; ++i) {
+    puzzle.answers.push_back(number(random));
+    puzzle.lines.push_back(
+        fmt::format("One code of the copper box is {}. ", puzzle.answers.back()));
+  }
+  puzzle.question = "What are all three codes of the copper box? Reply with the codes only.";
+  return puzzle;
+}
+
 Puzzle variable_tracking(Random& random) {
   const std::vector<std::string> names = {"ALPHA", "BRAVO", "DELTA", "ECHO"};
   const std::string value = number(random);
@@ -104,6 +141,9 @@ void add_context_tasks(std::vector<EvalTask>& tasks) {
   tasks.push_back(
       {"context.multi_needle", "One of three needles",
        [](ApiClient& c, const EvalOptions& o) { return run_puzzles(c, o, 2, multi_needle); }});
+  tasks.push_back(
+      {"context.multi_value", "All three needles of one key",
+       [](ApiClient& c, const EvalOptions& o) { return run_puzzles(c, o, 4, multi_value); }});
   tasks.push_back(
       {"context.variables", "A chain of four variables",
        [](ApiClient& c, const EvalOptions& o) { return run_puzzles(c, o, 3, variable_tracking); }});

@@ -1,8 +1,10 @@
 // Agreement with recorded answers of the official API: the same first tokens and close
 // log-probabilities. Only meaningful where the server runs the same checkpoint.
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <sstream>
 
 #include "operations/verify/evaluate.h"
@@ -36,8 +38,51 @@ std::map<std::string, double> official_step(const json::Value& step) {
   return out;
 }
 
-// One prompt: right = same token at a step, until the first difference.
-Status compare_prompt(ApiClient& client, const json::Value& official, EvalScore& score) {
+// Sums over the steps of one prompt on which both sides wrote the same tokens before.
+struct Agreement {
+  int steps = 0;
+  double distance = 0;  // of the log-probabilities of the official token
+  double loss = 0;      // minus our log-probability of it
+  double overlap = 0;   // share of the official best tokens that are among ours
+};
+
+// Our log-probability of a token at a step, from its entry or its list of best; nothing if
+// unlisted.
+std::optional<double> our_logprob(const json::Value& entry, const std::string& token) {
+  const json::Value* found = text_at(entry, "token") == token ? at(entry, "logprob") : nullptr;
+  const json::Value* top = at(entry, "top_logprobs");
+  if (found == nullptr && top != nullptr && top->is_array()) {
+    for (const json::Value& best : top->get_array()) {
+      found = text_at(best, "token") == token ? at(best, "logprob") : found;
+    }
+  }
+  return found != nullptr && found->is_number() ? std::optional(found->to_number<double>())
+                                                : std::nullopt;
+}
+
+// Share of the official tokens that carry probability (at most kTopK) that our list has too.
+double top_overlap(const std::map<std::string, double>& official, const json::Value& entry) {
+  constexpr std::size_t kTopK = 5;
+  constexpr double kTooSmall = -100;  // the API writes -9999 for what it does not say
+  std::vector<std::pair<double, std::string>> best;
+  for (const auto& [token, logprob] : official) {
+    if (logprob > kTooSmall) {
+      best.emplace_back(-logprob, token);
+    }
+  }
+  std::sort(best.begin(), best.end());
+  best.resize(std::min(best.size(), kTopK));
+  std::size_t shared = 0;
+  for (const auto& [minus_logprob, token] : best) {
+    shared += our_logprob(entry, token).has_value() ? 1 : 0;
+  }
+  return best.empty() ? 1 : static_cast<double>(shared) / static_cast<double>(best.size());
+}
+
+// One prompt: right = same token at a step. Steps after the first difference have another prefix
+// and are not compared.
+Status compare_prompt(ApiClient& client, const json::Value& official, EvalScore& score,
+                      Agreement& all) {
   json::Object body = at(official, "request")->as_object();
   body["model"] = client.model();
   TANDEM_ASSIGN(const ApiReply reply, client.post("/v1/chat/completions", body));
@@ -46,26 +91,30 @@ Status compare_prompt(ApiClient& client, const json::Value& official, EvalScore&
   if (ours == nullptr || !ours->is_array() || steps == nullptr || !steps->is_array()) {
     return failed_precondition("no logprobs in the answer: {}", reply.brief());
   }
-  double distance = 0;
-  int compared = 0;
+  const std::string id = text_at(official, "id");
   for (std::size_t i = 0; i < steps->get_array().size(); ++i) {
-    const std::string expected = text_at(steps->get_array()[i], "token.text");
-    const std::string got =
-        i < ours->get_array().size() ? text_at(ours->get_array()[i], "token") : "";
-    score.add(got == expected, text_at(official, "id"), expected, got);
+    const json::Value& step = steps->get_array()[i];
+    const std::string expected = text_at(step, "token.text");
+    if (i >= ours->get_array().size()) {
+      score.add(false, id, expected, "the answer ended");
+      break;
+    }
+    const json::Value& entry = ours->get_array()[i];
+    const std::string got = text_at(entry, "token");
+    score.add(got == expected, id, expected, got);
+    const auto recorded = official_step(step);
+    const auto theirs = recorded.find(expected);
+    if (const auto logprob = our_logprob(entry, expected);
+        logprob.has_value() && theirs != recorded.end()) {
+      ++all.steps;
+      all.distance += std::fabs(*logprob - theirs->second);
+      all.loss -= *logprob;
+      all.overlap += top_overlap(recorded, entry);
+    }
     if (got != expected) {
       break;
     }
-    const auto recorded = official_step(steps->get_array()[i]);
-    const json::Value* logprob = at(ours->get_array()[i], "logprob");
-    const auto found = recorded.find(expected);
-    if (logprob != nullptr && logprob->is_number() && found != recorded.end()) {
-      distance += std::fabs(logprob->to_number<double>() - found->second);
-      ++compared;
-    }
   }
-  score.cells[text_at(official, "id")] =
-      json::Object{{"logprob_distance", compared > 0 ? distance / compared : -1.0}};
   return ok_status();
 }
 
@@ -77,15 +126,18 @@ Result<EvalScore> run_vectors(ApiClient& client, const EvalOptions& options) {
   }
   TANDEM_ASSIGN(const json::Value manifest, read_json(options.vectors_folder + "/manifest.json"));
   const std::string recorded_model = text_at(manifest, "model");
-  if (client.model().find(recorded_model) == std::string::npos) {
-    score.skipped = fmt::format("the vectors were recorded from {}, this server runs {}",
-                                recorded_model, client.model());
+  if (client.model() != recorded_model && !options.same_checkpoint) {
+    score.skipped = fmt::format(
+        "the vectors were recorded from {}, this server runs {}; if both are the same checkpoint, "
+        "say so with --same-checkpoint",
+        recorded_model, client.model());
     return score;
   }
   const json::Value* prompts = at(manifest, "prompts");
   if (prompts == nullptr || !prompts->is_array()) {
     return invalid_argument("{}/manifest.json has no list 'prompts'", options.vectors_folder);
   }
+  Agreement all;
   for (const json::Value& prompt : prompts->get_array()) {
     TANDEM_ASSIGN(const json::Value official,
                   read_json(options.vectors_folder + "/" + text_at(prompt, "official_file")));
@@ -93,7 +145,13 @@ Result<EvalScore> run_vectors(ApiClient& client, const EvalOptions& options) {
     if (request == nullptr || !request->is_object()) {
       return invalid_argument("{} has no request", text_at(prompt, "official_file"));
     }
-    TANDEM_TRY(compare_prompt(client, official, score));
+    TANDEM_TRY(compare_prompt(client, official, score, all));
+  }
+  if (all.steps > 0) {
+    score.cells = {{"steps_compared", all.steps},
+                   {"perplexity_of_official_tokens", std::exp(all.loss / all.steps)},
+                   {"mean_logprob_distance", all.distance / all.steps},
+                   {"top_5_agreement", all.overlap / all.steps}};
   }
   return score;
 }

@@ -38,13 +38,13 @@ std::vector<EvalTask> all_eval_tasks() {
   return tasks;
 }
 
-Result<std::vector<EvalScore>> run_evaluation(const EvalOptions& options,
-                                              const std::function<void(const EvalScore&)>& finished,
-                                              const std::atomic<bool>& stop) {
+Result<EvalReport> run_evaluation(const EvalOptions& options,
+                                  const std::function<void(const EvalScore&)>& finished,
+                                  const std::atomic<bool>& stop) {
   ApiClient client(options.url, options.api_key, options.timeout_ms);
   client.set_cancel(&stop);
   TANDEM_TRY(choose_model(client, options.model));
-  std::vector<EvalScore> scores;
+  EvalReport report{client.model(), {}};
   for (const EvalTask& task : all_eval_tasks()) {
     if (task.name.compare(0, options.only.size(), options.only) != 0) {
       continue;
@@ -57,27 +57,29 @@ Result<std::vector<EvalScore>> run_evaluation(const EvalOptions& options,
       if (result.ok()) {
         score = std::move(result).value();
       } else {
-        score.skipped = stop.load() ? "interrupted" : result.status().to_string();
+        (stop.load() ? score.skipped : score.failed) =
+            stop.load() ? "interrupted" : result.status().to_string();
       }
     }
     score.name = task.name;
     finished(score);
-    scores.push_back(std::move(score));
+    report.scores.push_back(std::move(score));
   }
-  return scores;
+  if (report.scores.empty()) {
+    return invalid_argument("no task has a name that starts with '{}'", options.only);
+  }
+  return report;
 }
 
-std::string eval_to_json(const EvalOptions& options, const std::vector<EvalScore>& scores) {
+std::string eval_to_json(const EvalOptions& options, const EvalReport& report) {
   json::Object tasks;
-  for (const EvalScore& score : scores) {
-    tasks[score.name] = json::Object{{"right", score.right},
-                                     {"total", score.total},
-                                     {"skipped", score.skipped},
-                                     {"cells", score.cells},
-                                     {"misses", score.misses}};
+  for (const EvalScore& score : report.scores) {
+    tasks[score.name] =
+        json::Object{{"right", score.right},   {"total", score.total}, {"skipped", score.skipped},
+                     {"failed", score.failed}, {"cells", score.cells}, {"misses", score.misses}};
   }
   return json::dump(json::Object{{"schema_version", 1},
-                                 {"model", options.model},
+                                 {"model", report.model},
                                  {"seed", options.seed},
                                  {"tasks", std::move(tasks)}});
 }

@@ -19,8 +19,9 @@ struct EvalOptions {
   std::uint64_t seed = 42;
   int questions = 20;  // per task and length
   std::vector<std::int64_t> context_tokens = {1'024, 4'096};
-  std::string vectors_folder;  // official logprob vectors; "": skipped
-  std::string only;            // tasks whose name starts with this
+  std::string vectors_folder;    // official logprob vectors; "": skipped
+  bool same_checkpoint = false;  // the user vouches that the vectors fit, whatever the names
+  std::string only;              // tasks whose name starts with this
 };
 
 struct EvalScore {
@@ -28,6 +29,7 @@ struct EvalScore {
   int right = 0;
   int total = 0;
   std::string skipped;  // reason, if it was not run
+  std::string failed;   // the error that ended it, if the server broke off
   json::Object cells;   // finer figures, for example by length and depth
   json::Array misses;   // {question, expected, got}, at most 20
 
@@ -43,13 +45,18 @@ struct EvalTask {
 
 std::vector<EvalTask> all_eval_tasks();
 
-// Runs the chosen tasks; `finished` sees each score. A task that cannot run is skipped with the
-// reason. ERRORS: those of choosing a model.
-Result<std::vector<EvalScore>> run_evaluation(const EvalOptions& options,
-                                              const std::function<void(const EvalScore&)>& finished,
-                                              const std::atomic<bool>& stop);
+struct EvalReport {
+  std::string model;
+  std::vector<EvalScore> scores;
+};
 
-std::string eval_to_json(const EvalOptions& options, const std::vector<EvalScore>& scores);
+// Runs the chosen tasks; `finished` sees each score. ERRORS: those of choosing a model;
+// kInvalidArgument if no task has the name of `only`.
+Result<EvalReport> run_evaluation(const EvalOptions& options,
+                                  const std::function<void(const EvalScore&)>& finished,
+                                  const std::atomic<bool>& stop);
+
+std::string eval_to_json(const EvalOptions& options, const EvalReport& report);
 
 // Families of tasks.
 void add_context_tasks(std::vector<EvalTask>& tasks);
