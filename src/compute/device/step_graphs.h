@@ -60,6 +60,9 @@ class StepGraphs {
   // replay().
   Status run(const StepShape& shape, const std::function<void()>& queue_work);
 
+  // Forgets everything recorded. Recorded work refers to the memory it was recorded with.
+  void clear() { entries_.clear(); }
+
   StepGraphStats stats() const;
 
  private:

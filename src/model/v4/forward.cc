@@ -55,6 +55,13 @@ class Model final : public V4Model {
  public:
   Model(const ModelConfig& config, ModelState state) : config_(config), state_(std::move(state)) {}
 
+  // Recorded steps refer to this model's memory and to its communicator's: they go first.
+  ~Model() override {
+    if (state_.parts.graphs != nullptr) {
+      state_.parts.graphs->clear();
+    }
+  }
+
   const ModelConfig& config() const override { return config_; }
   const ModelLimits& limits() const override { return state_.limits; }
   DraftKind draft_kind() const override { return state_.draft_kind; }

@@ -90,6 +90,19 @@ TEST(StepGraphs, DropsTheLongestUnused) {
   EXPECT_EQ(graphs.stats().n_direct, 4);  // 2 starts again
 }
 
+TEST(StepGraphs, ForgetsOnDemand) {
+  FakeRecorder recorder;
+  StepGraphs graphs(recorder, 64, 2);
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(graphs.run({1, 1, 1, 0}, [] {}).ok());
+  }
+  EXPECT_EQ(recorder.alive, 1);
+  graphs.clear();
+  EXPECT_EQ(recorder.alive, 0);
+  ASSERT_TRUE(graphs.run({1, 1, 1, 0}, [] {}).ok());
+  EXPECT_EQ(graphs.stats().n_direct, 2);
+}
+
 TEST(StepGraphs, ReportsWhatTheDriverSays) {
   FakeRecorder recorder;
   recorder.fails = true;
