@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <thread>
 
 #include "foundation/net/sse_parser.h"
 #include "tests/wire/wire_server.h"
@@ -319,6 +320,38 @@ TEST(ChatWire, AClientThatLeavesWithoutAStream) {
   EXPECT_TRUE(server.engine().wait_until_idle());
   EXPECT_THAT(server.fetch("GET", "/metrics").body,
               Not(HasSubstr("vllm:request_success_total{finished_reason=\"abort\"")));
+}
+
+// 200 streams at once: none loses, repeats or mixes up an event.
+TEST(ChatWire, ManyStreamsAtOnce) {
+  constexpr std::size_t kStreams = 200;
+  const auto answer = [](const std::string& name) {
+    std::string out;
+    for (int i = 0; i < 40; ++i) {
+      out += fmt::format("{}.{} ", name, i);
+    }
+    return out;
+  };
+  WireServer server(
+      [&answer](const std::string& prompt) {
+        const std::size_t at = prompt.rfind("stream");
+        return "t</think>" + answer(prompt.substr(at, prompt.find('<', at) - at));
+      },
+      [](EngineScript& script) { script.pause_us = 100; });
+  std::vector<net::HttpResponse> responses(kStreams);
+  std::vector<std::thread> clients;
+  for (std::size_t i = 0; i < kStreams; ++i) {
+    clients.emplace_back([&server, &responses, i] {
+      responses[i] = server.post("/v1/chat/completions",
+                                 request(R"("stream":true)", fmt::format("stream{}", i)));
+    });
+  }
+  for (std::thread& client : clients) {
+    client.join();
+  }
+  for (std::size_t i = 0; i < kStreams; ++i) {
+    EXPECT_EQ(read_stream(responses[i]).choices.at(0).content, answer(fmt::format("stream{}", i)));
+  }
 }
 
 TEST(CompletionsWire, TextEchoChoicesAndLimits) {
