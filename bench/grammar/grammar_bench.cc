@@ -1,6 +1,6 @@
 // Structured output on the MaskBench sample with a real 128K vocabulary, on one core:
 //   grammar_bench --data SAMPLE.tar.zst --tokenizer tokenizer.json [--only NAME] [--ratchet OUT]
-//                 [--list CATEGORY] [--against RATCHET]
+//                 [--list CATEGORY] [--against RATCHET] [--step N --first K]
 // --against fails if a schema's category is worse than the file says.
 // --smoke judges three small schemas with a built-in vocabulary and prints nothing else.
 #include <algorithm>
@@ -93,7 +93,11 @@ int run(const std::map<std::string, std::string>& flags) {
   std::vector<float> masks;
   std::vector<float> compiles;
   json::Object ratchet;
-  for (const MaskbenchCase& test : *cases) {
+  // Every Nth schema, to compare with a slow peer (peer.mjs).
+  const std::size_t step = flag("--step").empty() ? 1 : std::stoul(flag("--step"));
+  const std::size_t first = flag("--first").empty() ? 0 : std::stoul(flag("--first"));
+  for (std::size_t i = first; i < cases->size(); i += step) {
+    const MaskbenchCase& test = (*cases)[i];
     if (!flag("--only").empty() && test.name != flag("--only")) {
       continue;
     }
