@@ -6,7 +6,9 @@ usage: bench_verb_test.py TANDEM
 """
 import csv
 import json
+import os
 import pathlib
+import pty
 import signal
 import socket
 import subprocess
@@ -126,6 +128,28 @@ class BenchVerb(unittest.TestCase):
         self.assertGreaterEqual(report["cells"][0]["decode_tokens_per_s"]["n"], 8)
         self.assertIn(",stopped\n", (self.path / "r.csv").read_text())
         self.assertIn("interrupted (1 of 2 cells)", (self.path / "r.html").read_text())
+
+    def test_draws_a_bar_on_a_terminal(self):
+        master, terminal = pty.openpty()
+        with StreamServer() as server:
+            child = subprocess.Popen([TANDEM, "bench", server.url, *SMALL, "--max-seconds", "30"],
+                                     stdout=subprocess.DEVNULL, stderr=terminal)
+            os.close(terminal)
+            seen = b""
+            while chunk := self.read_terminal(master):
+                seen += chunk
+            self.assertEqual(child.wait(timeout=30), 0)
+        os.close(master)
+        self.assertIn(b"\r", seen)
+        self.assertRegex(seen.decode(), r"\[#+\.+\] 3 of 5 requests, \d+ of at most 30 s, cell 1 of 1: prose c=1")
+        self.assertIn(b"[########################] 5 of 5 requests", seen)
+
+    @staticmethod
+    def read_terminal(master):
+        try:
+            return os.read(master, 4096)
+        except OSError:  # the other side is closed
+            return b""
 
     def test_interrupt_does_not_wait_for_a_silent_server(self):
         with StreamServer("silent") as server:
