@@ -7,7 +7,6 @@
 #include <thread>
 
 #include "apps/tandem/memory_table.h"
-#include "compute/cpu/cpu_kernels.h"
 
 namespace tandem::apps {
 namespace {
@@ -133,19 +132,20 @@ Result<std::unique_ptr<RankModel>> load_rank_model(const ServeConfig& config,
   auto rank = std::make_unique<RankModel>();
   TANDEM_ASSIGN(rank->opened, v4::open_model(config.model, communicator.size()));
   say(describe(rank->opened, config));
-  TANDEM_ASSIGN(const MemoryPlan plan, plan_of(config, rank->opened, communicator));
-  const std::int64_t available = available_memory_bytes();
+  const int n_threads = threads_per_rank(config);
+  TANDEM_ASSIGN(rank->compute,
+                open_compute({config.device, numerics_of(config), n_threads}, communicator, say));
+  const v4::ModelParts parts = rank->compute->parts();
+  TANDEM_ASSIGN(MemoryPlan plan, plan_of(config, rank->opened, communicator));
+  if (rank->compute->scratch_bytes() > 0) {
+    plan.rows.push_back({"kernel scratch", rank->compute->scratch_bytes()});
+  }
+  const std::int64_t of_device = rank->compute->available_bytes();
+  const std::int64_t available = of_device >= 0 ? of_device : available_memory_bytes();
   say("memory plan of one rank:\n" + memory_table(plan, available));
   TANDEM_TRY(check_memory(plan, available));
-  const int n_threads = threads_per_rank(config);
-  rank->device = device::make_cpu_device();
-  rank->kernels = cpu::make_fast_kernels(numerics_of(config), n_threads);
-  TANDEM_ASSIGN(rank->weights, v4::load_weights(rank->opened, *rank->device,
+  TANDEM_ASSIGN(rank->weights, v4::load_weights(rank->opened, *parts.device,
                                                 load_options(communicator, n_threads, say)));
-  v4::ModelParts parts;
-  parts.device = rank->device.get();
-  parts.kernels = rank->kernels.get();
-  parts.communicator = &communicator;
   TANDEM_ASSIGN(rank->model,
                 v4::V4Model::create(rank->opened.config, *rank->weights, parts,
                                     limits_of(config, rank->opened.config), kv_format_of(config)));

@@ -6,10 +6,9 @@
 #include <optional>
 #include <string>
 
+#include "apps/tandem/compute_parts.h"
 #include "apps/tandem/serve_config.h"
 #include "compute/comm/communicator.h"
-#include "compute/device/device.h"
-#include "compute/kernels/kernels.h"
 #include "engine/runtime/v4_forward_model.h"
 #include "foundation/base/status.h"
 #include "model/checkpoint/weight_store.h"
@@ -22,8 +21,7 @@ namespace tandem::apps {
 // The model stands last: it uses all that stands before it and must go first.
 struct RankModel {
   v4::OpenedModel opened;
-  std::unique_ptr<device::Device> device;
-  std::unique_ptr<kernels::Kernels> kernels;
+  std::unique_ptr<ComputeParts> compute;
   std::optional<checkpoint::WeightStore> weights;
   std::unique_ptr<v4::V4Model> model;
   std::unique_ptr<runtime::ForwardModel> forward;

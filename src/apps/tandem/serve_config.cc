@@ -105,6 +105,7 @@ std::vector<ConfigField> ConfigLoader::fields() {
        "network"},
       {"ssh_command", &c.ssh_command, "how the head reaches the other hosts"},
       {"threads", &c.threads, "CPU threads per rank; 0: cores / ranks"},
+      {"device", &c.device, "cpu or cuda: what the model runs on"},
       {"numerics", &c.numerics, "native or reference (docs/NUMERICS.md)"},
       {"max_sequences", &c.max_sequences, "sequences that run at once"},
       {"max_context_tokens", &c.max_context_tokens, "longest prompt and answer together"},
@@ -183,6 +184,9 @@ Status ConfigLoader::check() const {
   add_range_problem(problems, "port", c.port, 0, 65535);
   if (c.tp != 1 && c.tp != 2) {
     problems += fmt::format("\n  tp = {}; expected 1 or 2", c.tp);
+  }
+  if (c.device != "cpu" && c.device != "cuda") {
+    problems += fmt::format("\n  device = '{}'; expected cpu or cuda", c.device);
   }
   if (c.numerics != "native" && c.numerics != "reference") {
     problems += fmt::format("\n  numerics = '{}'; expected native or reference", c.numerics);

@@ -21,6 +21,7 @@ struct ServeConfig {
   std::string hosts;  // empty: all ranks here
   std::string ssh_command = "ssh";
   std::int64_t threads = 0;
+  std::string device = "cpu";
   std::string numerics = "native";
   std::int64_t max_sequences = 8;
   std::int64_t max_context_tokens = 32768;
