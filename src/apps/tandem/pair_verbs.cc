@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <set>
 
 #include "apps/tandem/cluster_flags.h"
 #include "apps/tandem/exit_codes.h"
@@ -15,6 +16,7 @@
 #include "operations/cluster/run_lock.h"
 #include "operations/cluster/serve_command.h"
 #include "operations/cluster/smoke.h"
+#include "operations/cluster/vllm_pair.h"
 
 namespace tandem::apps {
 namespace {
@@ -53,6 +55,15 @@ int code_of(const cluster::StartOutcome& outcome) {
   return kExitFailure;
 }
 
+bool still_runs(const Cluster& pair, const cluster::StartOutcome& started) {
+  if (pair.config.engine == "vllm") {
+    return cluster::container_state(pair.config, *pair.head) == "running" &&
+           cluster::container_state(pair.config, *pair.worker) == "running";
+  }
+  const auto lock = cluster::read_lock(*pair.head, pair.config.head.state_dir);
+  return lock && lock->alive && lock->pid == started.pid;
+}
+
 // For systemd: stays beside the run, says READY, feeds the watchdog while the server is healthy,
 // and ends with it.
 int stay(const Cluster& pair, const cluster::StartOutcome& started) {
@@ -61,8 +72,7 @@ int stay(const Cluster& pair, const cluster::StartOutcome& started) {
   cluster::notify_systemd(notify, "READY=1\nSTATUS=healthy");
   constexpr int kLookMs = 2'000;
   while (!StopSignal::wait(kLookMs)) {
-    const auto lock = cluster::read_lock(*pair.head, pair.config.head.state_dir);
-    if (!lock || !lock->alive || lock->pid != started.pid) {
+    if (!still_runs(pair, started)) {
       say("the server has ended; its last lines are in tandem logs");
       cluster::remove_lock(pair.config.head.state_dir);
       return kExitEngineFault;
@@ -124,6 +134,21 @@ int status(const PairFlags& flags) {
   return found.exit_code();
 }
 
+// Both containers' lines; with --follow those that are new every second.
+int container_logs(const Cluster& pair, const PairFlags& flags) {
+  constexpr int kLookMs = 1'000;
+  std::set<std::string> shown;
+  do {
+    for (const std::string& line :
+         cluster::vllm_log(pair.config, *pair.head, *pair.worker, flags.lines)) {
+      if (shown.insert(line).second) {
+        say(cluster::redacted(line));
+      }
+    }
+  } while (flags.follow && !StopSignal::wait(kLookMs));
+  return kExitOk;
+}
+
 int logs(const PairFlags& flags) {
   const auto pair = open_cluster(flags.file);
   if (!pair.ok()) {
@@ -131,6 +156,9 @@ int logs(const PairFlags& flags) {
   }
   StopSignal::install();
   StopSignal::set_ready();
+  if (pair->config.engine == "vllm") {
+    return container_logs(*pair, flags);
+  }
   const Status shown =
       cluster::show_log(cluster::log_path(pair->config.head.state_dir), {flags.lines, flags.follow},
                         say, [] { return !StopSignal::wait(0); });

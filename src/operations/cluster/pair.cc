@@ -13,6 +13,7 @@
 #include "operations/cluster/process.h"
 #include "operations/cluster/run_lock.h"
 #include "operations/cluster/serve_command.h"
+#include "operations/cluster/vllm_pair.h"
 
 namespace tandem::cluster {
 namespace {
@@ -176,6 +177,9 @@ std::string log_path(const std::string& state_dir) {
 
 StartOutcome start_pair(const ClusterConfig& config, HostSystem& head, HostSystem& worker,
                         const Say& say) {
+  if (config.engine == "vllm") {
+    return start_vllm(config, head, worker, say);
+  }
   const auto began = Clock::now();
   const std::string& state_dir = config.head.state_dir;
   const auto lock = read_lock(head, state_dir);
@@ -233,6 +237,9 @@ StartOutcome start_pair(const ClusterConfig& config, HostSystem& head, HostSyste
 
 Status stop_pair(const ClusterConfig& config, HostSystem& head, HostSystem& worker,
                  const Say& say) {
+  if (config.engine == "vllm") {
+    return stop_vllm(config, head, worker, say);
+  }
   const std::string& state_dir = config.head.state_dir;
   const auto lock = read_lock(head, state_dir);
   if (lock && lock->alive) {

@@ -11,6 +11,7 @@
 #include "operations/cluster/checks.h"
 #include "operations/cluster/run_lock.h"
 #include "operations/cluster/serve_command.h"
+#include "operations/cluster/vllm_pair.h"
 
 namespace tandem::cluster {
 namespace {
@@ -104,10 +105,17 @@ PairStatus read_status(const ClusterConfig& config, HostSystem& head, HostSystem
   status.stale_lock = lock && !lock->alive;
   status.pid = lock ? lock->pid : 0;
   status.health = read_health(url);
+  if (config.engine == "vllm") {
+    status.running = container_state(config, head) == "running";
+    status.ranks = {{0, "head", status.running},
+                    {1, "worker", container_state(config, worker) == "running"}};
+  }
   status.fabric = fmt::format("{} {} <-> {}", config.head.interface, config.head.address,
                               config.worker.address);
   if (status.health.answers) {
-    status.ranks = read_ranks(fetch(url, "/health"));
+    if (config.engine != "vllm") {
+      status.ranks = read_ranks(fetch(url, "/health"));
+    }
     const std::string first = fetch(url, "/metrics");
     std::this_thread::sleep_for(kBetweenLooks);
     const std::string second = fetch(url, "/metrics");
