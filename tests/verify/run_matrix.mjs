@@ -112,6 +112,23 @@ async function exitCode(...words) {
   const child = spawn(tandem, ['verify', ...words], { stdio: 'ignore' });
   return new Promise((resolve) => child.on('exit', resolve));
 }
+// A signal gives up a request that nobody answers, and the report is kept.
+async function interrupt(signal) {
+  const server = new ScriptedServer('silent');
+  const file = join(folder, `${signal}.json`);
+  const silent = new Promise((resolve) => (server.onSilence = resolve));
+  const child = spawn(tandem, ['verify', await server.listen(), '--json', file], { stdio: 'ignore' });
+  const done = new Promise((resolve) => child.on('exit', resolve));
+  await silent;
+  child.kill(signal);
+  const code = await done;
+  server.close();
+  const { gates } = JSON.parse(readFileSync(file, 'utf8'));
+  const kept = gates['catalog.models'].status === 'PASS' && gates['catalog.health'].reason === 'interrupted';
+  if (code !== 130 || !kept) complain(`${signal}: exit ${code}, ${JSON.stringify(gates['catalog.health'])}`);
+}
+await interrupt('SIGINT');
+await interrupt('SIGTERM');
 const closed = new ScriptedServer();
 const closedUrl = await closed.listen();
 closed.close();
@@ -125,5 +142,5 @@ if (docsMode === '--docs' && readFileSync(docsFile, 'utf8') !== page()) {
   complain(`${docsFile} does not match tests/verify/faults.mjs; write it again with --write-docs`);
 }
 rmSync(folder, { recursive: true });
-console.log(`${faults.length + lacks.length + 5 - failed} passed, ${failed} failed`);
+console.log(`${faults.length + lacks.length + 7 - failed} passed, ${failed} failed`);
 process.exit(failed === 0 ? 0 : 1);

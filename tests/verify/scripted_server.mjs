@@ -104,6 +104,7 @@ export class ScriptedServer {
   }
 
   health(response) {
+    if (this.is('silent')) return this.onSilence();
     const alive = !this.is('health_rank_dead');
     this.json(response, this.is('health_red') ? 503 : 200, {
       status: 'ok',

@@ -57,6 +57,7 @@ int run_eval(const EvalFlags& flags) {
   struct sigaction action = {};
   action.sa_handler = on_interrupt;
   sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
   const auto report = verify::run_evaluation(options, show, interrupted);
   if (!report.ok()) {
     std::fprintf(stderr, "tandem eval: %s\n", report.status().message().c_str());

@@ -121,6 +121,7 @@ int run_verify(const VerifyFlags& flags) {
   struct sigaction action = {};
   action.sa_handler = on_interrupt;
   sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
   Checklist checklist;
   const verify::Progress progress{
       [&checklist](const verify::Gate& gate) { checklist.started(gate); },
@@ -137,6 +138,7 @@ int run_verify(const VerifyFlags& flags) {
     return 130;
   }
   if (!report.reachable) {
+    std::fprintf(stderr, "tandem verify: nothing answers at %s\n", report.url.c_str());
     return kExitUnreachable;
   }
   return passed && written ? 0 : 1;

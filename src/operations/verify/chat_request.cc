@@ -45,7 +45,7 @@ void take_choice(ChatStreamFacts& facts, const json::Value& choice, bool first) 
       facts.role_first = text_at(*delta, "role") == "assistant";
     }
     facts.content += text_at(*delta, "content");
-    facts.reasoning += text_at(*delta, "reasoning_content");
+    facts.reasoning += reasoning_of(*delta);
     take_calls(facts, *delta);
   }
   const std::string reason = text_at(choice, "finish_reason");
@@ -80,6 +80,11 @@ void take_chunk(ChatStreamFacts& facts, const json::Value& chunk, bool first) {
 }
 
 }  // namespace
+
+std::string reasoning_of(const json::Value& message) {
+  const std::string ours = text_at(message, "reasoning_content");
+  return ours.empty() ? text_at(message, "reasoning") : ours;
+}
 
 json::Object chat_body(const GateContext& context, std::string_view user, int max_tokens) {
   return {{"model", context.model()},

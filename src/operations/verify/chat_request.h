@@ -11,6 +11,9 @@ namespace tandem::verify {
 // One user message, greedy, without thinking.
 json::Object chat_body(const GateContext& context, std::string_view user, int max_tokens);
 
+// The thinking of a message or delta: reasoning_content, or reasoning as newer vLLM names it.
+std::string reasoning_of(const json::Value& message);
+
 // A tool of the chat form with one required string parameter "city".
 json::Object weather_tool();
 

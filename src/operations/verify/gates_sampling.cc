@@ -109,7 +109,8 @@ Status check_stop(GateContext& context) {
       chat_body(context, "Think briefly, then reply with exactly REASONED.", 600);
   thinking["chat_template_kwargs"] = json::Object{{"thinking", true}};
   TANDEM_ASSIGN(const ApiReply thought, context.client().post(kPath, thinking));
-  const std::string reasoning = text_at(thought.json, "choices.0.message.reasoning_content");
+  const json::Value* message = at(thought.json, "choices.0.message");
+  const std::string reasoning = message == nullptr ? "" : reasoning_of(*message);
   const std::string answer = text_at(thought.json, "choices.0.message.content");
   const std::string word = reasoning.substr(0, reasoning.find(' '));
   if (word.size() < 2 || answer.find(word) != std::string::npos) {
