@@ -69,8 +69,8 @@ TEST(EngineFaults, BadRequestsAreRefusedWithTheReason) {
   options.max_waiting = 2;
   FakeModelOptions model = slow_fake();
   model.sizes.n_slots = 1;
+  Collector collector;  // outlives the engine, whose end still sends events
   TestEngine engine(options, model);
-  Collector collector;
   const auto submit = [&](GenerationRequest request) {
     return engine->submit(std::move(request), collector.sink(0)).status();
   };
