@@ -63,8 +63,9 @@ Status KvCache::allocate(device::Device& device) {
   for (device::Buffer& window : draft_windows_) {
     TANDEM_TRY(take(window, layout_.window_bytes(), "kv window, draft"));
   }
-  TANDEM_ASSIGN(page_tables_, device.allocate_shared(layout_.page_table_bytes(), "page tables"));
-  return ok_status();
+  table_.assign(static_cast<std::size_t>(layout_.limits().n_slots * layout_.max_pages_per_slot()),
+                kNoPage);
+  return take(page_tables_, layout_.page_table_bytes(), "page tables");
 }
 
 kernels::RingView KvCache::ring(const device::Buffer& buffer, std::int64_t row_bytes,
@@ -139,17 +140,24 @@ void KvCache::set_pages(std::int32_t slot, std::int64_t first, std::span<const P
   for (const PageId page : pages) {
     TANDEM_CHECK(page >= 0 && page < layout_.limits().n_pages, fmt::format("page id {}", page));
   }
-  std::copy(pages.begin(), pages.end(), page_tables_.as<PageId>() + slot * max_pages + first);
+  std::copy(pages.begin(), pages.end(), table_.begin() + slot * max_pages + first);
+  send_table(slot * max_pages + first, n);
 }
 
 void KvCache::clear_pages(std::int32_t slot) {
   TANDEM_CHECK(slot >= 0 && slot < layout_.limits().n_slots, fmt::format("slot {}", slot));
   const std::int64_t max_pages = layout_.max_pages_per_slot();
-  std::fill_n(page_tables_.as<PageId>() + slot * max_pages, max_pages, kNoPage);
+  std::fill_n(table_.begin() + slot * max_pages, max_pages, kNoPage);
+  send_table(slot * max_pages, max_pages);
+}
+
+void KvCache::send_table(std::int64_t first, std::int64_t n) {
+  device_->upload(page_tables_.as<PageId>() + first, table_.data() + first,
+                  n * std::int64_t{sizeof(PageId)});
 }
 
 PageId KvCache::page(std::int32_t slot, std::int64_t index) const {
-  return page_tables_.as<PageId>()[slot * layout_.max_pages_per_slot() + index];
+  return table_[static_cast<std::size_t>(slot * layout_.max_pages_per_slot() + index)];
 }
 
 // Calls visit(device pointer, bytes) for each run of a snapshot, in the order of the saved bytes.

@@ -68,6 +68,8 @@ class KvCache {
 
   explicit KvCache(CacheLayout layout) : layout_(std::move(layout)) {}
   Status allocate(device::Device& device);
+  // Entries first .. first + n - 1 to the device.
+  void send_table(std::int64_t first, std::int64_t n);
   kernels::RingView ring(const device::Buffer& buffer, std::int64_t row_bytes,
                          std::int32_t rows) const;
   kernels::PagedRowsView paged(const device::Buffer& buffer, std::int32_t ratio,
@@ -82,6 +84,7 @@ class KvCache {
   std::vector<LayerBuffers> layers_;  // main layers
   std::vector<device::Buffer> draft_windows_;
   device::Buffer page_tables_;  // [n_slots, max_pages] PageId
+  std::vector<PageId> table_;   // the same, for the host
 };
 
 }  // namespace tandem::cache

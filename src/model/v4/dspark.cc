@@ -30,6 +30,7 @@ void append_context(const ModelState& state, std::span<const DraftSequence> sequ
            main_x + std::int64_t{segments[i].first_row} * d.hidden);
   }
   const Pass pass = begin_pass(state, tokens, segments);
+  send_inputs(state, pass.rows);
   hidden_norm(state, pass.rows.n_tokens, main_x, spark.main_norm, main_x);
   for (std::size_t stage = 0; stage < state.weights.draft_layers.size(); ++stage) {
     const AttentionWeights& attn = state.weights.draft_layers[stage].attn;
@@ -122,7 +123,7 @@ std::vector<float> confidences(const ModelState& state, const std::vector<std::s
 void markov_rows(const ModelState& state, std::span<const TokenId> tokens) {
   state.parts.device->synchronize();  // the pass before reads its tokens from the same place
   Pass pass;
-  std::copy(tokens.begin(), tokens.end(), state.work.tokens.as<TokenId>());
+  std::copy(tokens.begin(), tokens.end(), state.work.tokens_in.as<TokenId>());
   pass.rows.n_tokens = static_cast<std::int32_t>(tokens.size());
   pass.rows.tokens = state.work.tokens.as<TokenId>();
   embed_tokens(state, pass, state.weights.dspark.markov_w1, 1, state.work.markov.as<float>());

@@ -142,10 +142,8 @@ std::unique_ptr<V4Model> make_model(const ModelConfig& config, ModelState state)
 Pass begin_pass(const ModelState& state, std::span<const TokenId> tokens,
                 std::span<const kernels::Segment> segments) {
   state.parts.device->synchronize();
-  auto* device_tokens = state.work.tokens.as<TokenId>();
-  auto* device_segments = state.work.segments.as<kernels::Segment>();
-  std::copy(tokens.begin(), tokens.end(), device_tokens);
-  std::copy(segments.begin(), segments.end(), device_segments);
+  std::copy(tokens.begin(), tokens.end(), state.work.tokens_in.as<TokenId>());
+  std::copy(segments.begin(), segments.end(), state.work.segments_in.as<kernels::Segment>());
   Pass pass;
   pass.kernels = state.parts.kernels;
   pass.communicator = state.parts.communicator;
@@ -153,9 +151,22 @@ Pass begin_pass(const ModelState& state, std::span<const TokenId> tokens,
   pass.work = &state.work;
   pass.rows.n_tokens = static_cast<std::int32_t>(tokens.size());
   pass.rows.n_segments = static_cast<std::int32_t>(segments.size());
-  pass.rows.tokens = device_tokens;
-  pass.rows.segments = device_segments;
+  pass.rows.tokens = state.work.tokens.as<TokenId>();
+  pass.rows.segments = state.work.segments.as<kernels::Segment>();
   return pass;
+}
+
+void send_inputs(const ModelState& state, const kernels::StepRows& rows) {
+  const Workspace& work = state.work;
+  const std::int64_t token_bytes = rows.n_tokens * std::int64_t{sizeof(TokenId)};
+  const std::int64_t segment_bytes = rows.n_segments * std::int64_t{sizeof(kernels::Segment)};
+  device::Device& device = *state.parts.device;
+  device.copy_rows(work.tokens.data(), token_bytes, work.tokens_in.data(), token_bytes, token_bytes,
+                   1);
+  if (segment_bytes > 0) {
+    device.copy_rows(work.segments.data(), segment_bytes, work.segments_in.data(), segment_bytes,
+                     segment_bytes, 1);
+  }
 }
 
 LayerCaches layer_caches(const ModelState& state, std::int32_t layer) {

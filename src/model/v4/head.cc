@@ -20,6 +20,7 @@ void interleave_parts(device::Device& device, const float* gathered, std::int64_
 
 void embed_tokens(const ModelState& state, const Pass& pass, const tensor::WeightMatrix& table,
                   std::int32_t hc_mult, float* streams) {
+  send_inputs(state, pass.rows);
   kernels::EmbedArgs args;
   args.rows = pass.rows;
   args.table = static_cast<const std::uint16_t*>(table.data);
@@ -46,12 +47,15 @@ void vocab_linear(const ModelState& state, std::int64_t n_rows, const float* x,
 }
 
 void choose_rows(const ModelState& state, std::span<const std::int32_t> rows) {
-  std::copy(rows.begin(), rows.end(), state.work.chosen.as<std::int32_t>());
+  std::copy(rows.begin(), rows.end(), state.work.chosen_in.as<std::int32_t>());
 }
 
 void run_head(const ModelState& state, const HeadWeights& head, const float* streams,
               std::int64_t n_rows, float* collapsed, float* logits) {
   const Dims& d = state.dims;
+  const std::int64_t chosen_bytes = n_rows * std::int64_t{sizeof(std::int32_t)};
+  state.parts.device->copy_rows(state.work.chosen.data(), chosen_bytes, state.work.chosen_in.data(),
+                                chosen_bytes, chosen_bytes, 1);
   kernels::HcHeadArgs args;
   args.n_rows = static_cast<std::int32_t>(n_rows);
   args.hidden = d.hidden;

@@ -40,6 +40,9 @@ std::unique_ptr<V4Model> make_model(const ModelConfig& config, ModelState state)
 Pass begin_pass(const ModelState& state, std::span<const TokenId> tokens,
                 std::span<const kernels::Segment> segments);
 
+// Queues the way of a pass's tokens and segments to the kernels: the first thing of every pass.
+void send_inputs(const ModelState& state, const kernels::StepRows& rows);
+
 LayerCaches layer_caches(const ModelState& state, std::int32_t layer);
 LayerCaches draft_caches(const ModelState& state, std::int32_t stage);
 

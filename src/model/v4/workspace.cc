@@ -88,11 +88,14 @@ std::vector<WorkspaceBuffer> plan_workspace(const Dims& dims, const ModelLimits&
   const std::int64_t logit_rows =
       std::max(limits.max_logit_rows, draft_logit_rows(d, limits, draft));
   const std::int64_t split_logits = d.tp_size > 1 ? logit_rows * d.vocab_local * kF32 : 0;
+  const std::int64_t segment_bytes = limits.n_slots * std::int64_t{sizeof(kernels::Segment)};
   std::vector<WorkspaceBuffer> plan = {
-      {&Workspace::tokens, rows * std::int64_t{sizeof(TokenId)}, kActivations, true},
-      {&Workspace::segments, limits.n_slots * std::int64_t{sizeof(kernels::Segment)}, kActivations,
-       true},
-      {&Workspace::chosen, logit_rows * kI32, kActivations, true},
+      {&Workspace::tokens, rows * std::int64_t{sizeof(TokenId)}, kActivations},
+      {&Workspace::segments, segment_bytes, kActivations},
+      {&Workspace::chosen, logit_rows * kI32, kActivations},
+      {&Workspace::tokens_in, rows * std::int64_t{sizeof(TokenId)}, kActivations, true},
+      {&Workspace::segments_in, segment_bytes, kActivations, true},
+      {&Workspace::chosen_in, logit_rows * kI32, kActivations, true},
       {&Workspace::streams, rows * d.hc_mult * d.hidden * kF32, kActivations},
       {&Workspace::x, rows * d.hidden * kF32, kActivations},
       {&Workspace::post, rows * d.hc_mult * kF32, kActivations},

@@ -13,9 +13,12 @@ namespace tandem::v4 {
 
 struct Workspace {
   // Of the pass in hand: a main step or a draft pass.
-  device::Buffer tokens;        // [rows] TokenId
-  device::Buffer segments;      // [n_slots] Segment
-  device::Buffer chosen;        // [logit_rows] row numbers for the head
+  device::Buffer tokens;     // [rows] TokenId
+  device::Buffer segments;   // [n_slots] Segment
+  device::Buffer chosen;     // [logit_rows] row numbers for the head
+  device::Buffer tokens_in;  // the same three as the host writes them; kernels that read them there
+  device::Buffer segments_in;  // again and again would cross the bus each time
+  device::Buffer chosen_in;
   device::Buffer x;             // [rows, hidden] sub-layer input after the norm
   device::Buffer post;          // [rows, hc_mult]
   device::Buffer comb;          // [rows, hc_mult, hc_mult]
