@@ -52,6 +52,30 @@ TEST(ResponsesWire, WholeAndStreamedFormsAgree) {
 }
 
 // A24, C-07: the chain carries call and result; the prompt equals that of the whole conversation.
+// api.md 3.3: auto drops whole turns from the front, never the system message or the last turn.
+TEST(ResponsesWire, TruncationAutoDropsTheOldestTurns) {
+  WireServer server([](const std::string&) { return "</think>ok"; });
+  const std::string old_turn(5000, 'a');
+  const std::string body = R"({"instructions":"Be kind.","input":[{"role":"user","content":")" +
+                           old_turn + R"("},{"role":"assistant","content":"one"},)" +
+                           R"({"role":"user","content":"second )" + std::string(1500, 'b') +
+                           R"("},{"role":"assistant","content":"two"},)" +
+                           R"({"role":"user","content":"third"}],"truncation":")";
+  const net::HttpResponse refused = server.post("/v1/responses", body + R"(disabled"})");
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_THAT(refused.body, HasSubstr("context_length_exceeded"));
+  EXPECT_EQ(server.engine().requests().size(), 0U);
+  server.post_json("/v1/responses", body + R"(auto"})");
+  const std::string prompt = server.prompt(0);
+  EXPECT_THAT(prompt, HasSubstr("Be kind."));
+  EXPECT_THAT(prompt, HasSubstr("second"));
+  EXPECT_THAT(prompt, HasSubstr("third"));
+  EXPECT_THAT(prompt, Not(HasSubstr("aaaa")));
+  const std::string hopeless =
+      R"({"input":")" + std::string(9000, 'c') + R"(","truncation":"auto"})";
+  EXPECT_EQ(server.post("/v1/responses", hopeless).status, 400);
+}
+
 TEST(ResponsesWire, ToolLoopOverPreviousResponseId) {
   WireServer server(call_then_answer);
   const json::Value first = server.post_json(

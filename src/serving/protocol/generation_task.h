@@ -58,6 +58,7 @@ struct GenerationTask {
   bool ignore_eos = false;
   bool speculate = true;  // our own field "speculation": false drafts nothing for this request
   std::optional<int> thinking_budget;  // tokens; nullopt: the server's default
+  bool drop_oldest = false;            // a conversation that is too long loses its oldest turns
   int n = 1;                           // choices
   bool stream = false;
 };

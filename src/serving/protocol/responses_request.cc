@@ -77,7 +77,7 @@ void read_limits(const Fields& body, ResponsesRequest& request) {
     request.task.thinking_budget = static_cast<int>(*budget);
   }
   const std::string truncation = body.word("truncation", {"auto", "disabled"}).value_or("disabled");
-  request.settings.drop_oldest = truncation == "auto";
+  request.task.drop_oldest = truncation == "auto";
   echo["truncation"] = truncation;
 }
 

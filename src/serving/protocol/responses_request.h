@@ -20,7 +20,6 @@ struct ResponsesSettings {
   bool store = true;
   bool encrypted_reasoning = false;  // "include": reasoning.encrypted_content
   bool logprobs = false;             // "include": message.output_text.logprobs, or top_logprobs
-  bool drop_oldest = false;          // "truncation": auto
 };
 
 struct ResponsesRequest {

@@ -59,6 +59,30 @@ protocol::ApiError too_long(std::size_t prompt_tokens, std::int64_t context) {
   return error;
 }
 
+// The messages without the turns between the system messages at the front and `first`.
+std::vector<text::Message> without_turns(const std::vector<text::Message>& messages,
+                                         std::size_t first) {
+  std::vector<text::Message> kept;
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    const bool leads = i == kept.size() && messages[i].role == text::Role::kSystem;
+    if (leads || i >= first) {
+      kept.push_back(messages[i]);
+    }
+  }
+  return kept;
+}
+
+// Where a conversation may begin: its user turns. A call is thus never parted from its result.
+std::vector<std::size_t> user_turns(const std::vector<text::Message>& messages) {
+  std::vector<std::size_t> turns;
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    if (messages[i].role == text::Role::kUser) {
+      turns.push_back(i);
+    }
+  }
+  return turns;
+}
+
 }  // namespace
 
 protocol::Parsed<RenderedPrompt> render_prompt(const GenerationTask& task,
@@ -94,8 +118,47 @@ protocol::Parsed<RenderedPrompt> render_prompt(const GenerationTask& task,
   return out;
 }
 
-protocol::Parsed<PreparedTask> prepare_task(GenerationTask task, const PrepareParts& parts) {
+namespace {
+
+// Renders the task; if it asks for that, without as many of its oldest turns as must go for the
+// prompt to fit, which changes the task.
+protocol::Parsed<RenderedPrompt> render_fitting(GenerationTask& task, const PrepareParts& parts) {
   auto rendered = render_prompt(task, parts);
+  auto* chat = std::get_if<protocol::ChatPrompt>(&task.prompt);
+  const auto fits = [&] {
+    return static_cast<std::int64_t>(rendered->tokens.size()) < parts.model.max_context_tokens;
+  };
+  if (!rendered.ok() || !task.drop_oldest || chat == nullptr || fits()) {
+    return rendered;
+  }
+  const std::vector<text::Message> all = chat->messages;
+  const std::vector<std::size_t> turns = user_turns(all);
+  // The fewest turns that must go: more of them never make a longer prompt.
+  std::size_t low = 1;
+  std::size_t high = turns.size();
+  while (low < high) {
+    const std::size_t middle = (low + high) / 2;
+    chat->messages = without_turns(all, turns[middle]);
+    rendered = render_prompt(task, parts);
+    if (!rendered.ok()) {
+      return rendered;
+    }
+    if (fits()) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  if (!turns.empty()) {
+    chat->messages = without_turns(all, turns[std::min(low, turns.size() - 1)]);
+  }
+  return render_prompt(task, parts);
+}
+
+}  // namespace
+
+protocol::Parsed<PreparedTask> prepare_task(GenerationTask task, const PrepareParts& parts) {
+  auto rendered = render_fitting(task, parts);
   if (!rendered.ok()) {
     return rendered.error();
   }

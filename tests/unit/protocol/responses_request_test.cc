@@ -239,7 +239,7 @@ TEST(ResponsesRequest, Settings) {
   EXPECT_TRUE(request.task.stream);
   EXPECT_FALSE(request.settings.store);
   EXPECT_TRUE(request.settings.encrypted_reasoning);
-  EXPECT_TRUE(request.settings.drop_oldest);
+  EXPECT_TRUE(request.task.drop_oldest);
   EXPECT_EQ(request.task.max_tokens, 1);
   EXPECT_EQ(request.task.sampling.temperature, 0.0F);
   EXPECT_EQ(request.task.sampling.top_p, 0.5F);
