@@ -1,69 +1,20 @@
 #!/usr/bin/env python3
 """The pair as its owner runs it, between two network namespaces: setup, doctor, up, status, smoke,
-logs, down, and what happens when something breaks.
+logs, down, and what is refused. Faults are in faults_test.py.
 
 usage: pair_test.py TANDEM MODEL
 """
 import json
 import os
 import pathlib
-import signal
 import sys
-import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from two_hosts import TwoHosts
-
-TANDEM, MODEL = sys.argv[1], sys.argv[2]
-NOTICE_S = 12  # ten seconds to notice, two to look
+from pair_case import MODEL, TANDEM, PairCase
 
 
-class PairTest(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.hosts = TwoHosts()
-        cls.addClassCleanup(cls.hosts.stop)
-        cls.hosts.start()
-        cls.file = cls.hosts.folder / "cluster.toml"
-        options = [word for option in cls.hosts.ssh_options for word in ("--ssh-option=" + option,)]
-        made = cls.hosts.on_head(TANDEM, "setup", "--output", str(cls.file), "--worker",
-                                 f"root@{cls.hosts.WORKER}", "--model", MODEL, "--binary", TANDEM, *options)
-        assert made.returncode == 0, made.stdout + made.stderr
-        text = cls.file.read_text()
-        cls.setup_text = text
-        text = text.replace('"/var/lib/tandem"', f'"{cls.hosts.folder}/head"', 1)
-        text = text.replace('"/var/lib/tandem"', f'"{cls.hosts.folder}/worker"', 1)
-        text = text.replace("start_timeout_s = 1200", "start_timeout_s = 90")
-        for name, value in (("max-context-tokens", 4096), ("kv-tokens", 8192), ("max-sequences", 2),
-                            ("prefill-tokens", 512), ("threads", 1)):
-            text += f'{name} = "{value}"\n'
-        cls.file.write_text(text)
-
-    def tandem(self, verb, *words):
-        return self.hosts.on_head(TANDEM, verb, "--config", str(self.file), *words)
-
-    def up(self):
-        done = self.tandem("up")
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        return done
-
-    def tearDown(self):
-        self.hosts.link("up")
-        self.tandem("down")
-
-    def ranks(self, host):
-        return self.hosts.pids(host, TANDEM, "rank")
-
-    def wait_down(self, since):
-        """Until the run has ended, at most NOTICE_S."""
-        while time.monotonic() - since < NOTICE_S:
-            if not self.hosts.pids(self.hosts.head, TANDEM, "serve"):
-                return
-            time.sleep(0.2)
-        self.fail(f"still running after {NOTICE_S} s:\n{self.tandem('status').stdout}\n"
-                  f"{self.tandem('logs', '-n', '20').stdout}")
-
+class PairTest(PairCase):
     def test_setup_finds_cable_and_addresses(self):
         self.assertIn(f'address = "{self.hosts.HEAD}"', self.setup_text)
         self.assertIn(f'address = "{self.hosts.WORKER}"', self.setup_text)
@@ -97,32 +48,6 @@ class PairTest(unittest.TestCase):
         self.assertEqual(down.returncode, 0, down.stdout + down.stderr)
         self.assertEqual(self.ranks(self.hosts.head) + self.ranks(self.hosts.worker), [])
         self.assertEqual(self.tandem("status").returncode, 1)
-
-    def test_killed_ranks_end_the_run_and_it_starts_again(self):
-        for host in (self.hosts.worker, self.hosts.head):
-            self.up()
-            os.kill(self.ranks(host)[0], signal.SIGKILL)
-            self.wait_down(time.monotonic())
-            self.assertEqual(self.ranks(self.hosts.head) + self.ranks(self.hosts.worker), [])
-
-    def test_stopped_worker_is_a_named_verdict(self):
-        self.up()
-        os.kill(self.ranks(self.hosts.worker)[0], signal.SIGSTOP)
-        self.wait_down(time.monotonic())
-        self.assertRegex(self.tandem("logs").stdout, "fault.*(rank 1|no answer|stuck)")
-
-    def test_cut_link_is_a_named_verdict(self):
-        self.up()
-        self.hosts.link("down")
-        self.wait_down(time.monotonic())
-        self.assertRegex(self.tandem("logs").stdout, "fault.*(rank 1|no answer|stuck)")
-        self.hosts.link("up")
-        # The worker is found again within seconds of the link; the rest of the old run goes away.
-        end = time.monotonic() + 30
-        while self.tandem("up").returncode != 0 and time.monotonic() < end:
-            time.sleep(1)
-        self.assertEqual(self.tandem("status").returncode, 0)
-        self.assertEqual(len(self.ranks(self.hosts.worker)), 1)
 
     def test_refusals_are_named_at_once(self):
         cases = ((f"root@{self.hosts.WORKER}", "root@10.97.31.77", "ssh:"),

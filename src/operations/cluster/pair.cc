@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
@@ -209,6 +210,11 @@ StartOutcome start_pair(const ClusterConfig& config, HostSystem& head, HostSyste
   if (!command.ok()) {
     return {StartResult::kRefused, command.status().message(), 0};
   }
+  // Ours until the server has a pid: a full disk or a second `up` ends here, not after the start.
+  const Status claimed = write_lock(head, state_dir, getpid());
+  if (!claimed.ok()) {
+    return {StartResult::kRefused, claimed.message(), 0};
+  }
   sweep_worker(config, worker, say);
   rotate_log(log_path(state_dir));
   say("start: " + joined(*command, " "));
@@ -217,11 +223,13 @@ StartOutcome start_pair(const ClusterConfig& config, HostSystem& head, HostSyste
   options.new_session = true;
   const auto child = spawn_process(*command, options);
   if (!child.ok()) {
+    remove_lock(state_dir);
     return {StartResult::kRefused, child.status().message(), 0};
   }
   const Status locked = write_lock(head, state_dir, child->pid);
   if (!locked.ok()) {
     stop_group(child->pid, 5'000);
+    remove_lock(state_dir);
     return {StartResult::kRefused, locked.message(), 0};
   }
   StartOutcome outcome = wait_until_ready(config, child->pid, say);
